@@ -1,0 +1,44 @@
+/*
+ * The configuration as every process sees it: decoded from the sealed memfd of conf.msg.
+ */
+#ifndef LIB_CONF_H
+#define LIB_CONF_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "gen/conf_msg.h"
+
+enum { CONF_ROLES = 8, CONF_SECRETS = 64, CONF_TENANTS = 256, CONF_CHECKS = 64, CONF_PROVIDERS = 32,
+       CONF_PROFILES = 64, CONF_AGENTS = 32 };
+
+struct conf_tenant {
+	struct cf_tenant t;
+	struct cf_tenant_check checks[CONF_CHECKS];
+	uint32_t nchecks;
+};
+
+/* Pointers lead into storage that conf_free releases. */
+struct conf {
+	struct cf_global global;
+	struct cf_role roles[CONF_ROLES];
+	struct cf_secret secrets[CONF_SECRETS];
+	struct conf_tenant *tenants;
+	struct cf_provider *providers;
+	struct cf_profile *profiles;
+	struct cf_agent *agents;
+	uint32_t nroles, nsecrets, ntenants, nproviders, nprofiles, nagents;
+	uint32_t shared_gid;
+	void *storage;
+};
+
+/* Decodes fd. NULL, or why it is not acceptable (a static phrase). Everything is bounded; a missing
+ * END, a second GLOBAL or a name that refers to nothing is refused. */
+const char *conf_load(struct conf *c, int fd);
+void conf_free(struct conf *c);
+const struct cf_role *conf_role(const struct conf *c, const char *name);
+const struct conf_tenant *conf_tenant(const struct conf *c, const char *name);
+const struct cf_profile *conf_profile(const struct conf *c, const char *name);
+const struct cf_provider *conf_provider(const struct conf *c, const char *name);
+const struct cf_agent *conf_agent(const struct conf *c, const char *name);
+/* SHA-256 over profile, provider, model, URL and secret name: what a capability is bound to. */
+bool conf_fingerprint(const struct conf *c, const struct cf_profile *p, uint8_t out[32]);
+#endif

@@ -1,0 +1,17 @@
+/*
+ * Log lines on standard error and the ways to end. Severity words have one meaning each:
+ * info (worth knowing), warn (handled, look at it), error (something failed), fatal (the world is
+ * broken: exit 1), panic (our code is broken: abort). Control bytes in the text are escaped.
+ */
+#ifndef LIB_DIE_H
+#define LIB_DIE_H
+
+/* Names this program in each line; keeps the pointer. */
+void log_open(const char *program);
+void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Ends the program with status 1; a failing system call's errno text is the caller's %m. */
+void fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+void panic(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+#endif

@@ -1,0 +1,28 @@
+/* Words that several processes share; each enum has its table of names in lib/names.c. */
+#ifndef LIB_NAMES_H
+#define LIB_NAMES_H
+
+enum run_phase {
+	PHASE_WAITING,
+	PHASE_STAGING,
+	PHASE_EXECUTING,
+	PHASE_AWAITING_APPROVAL,
+	PHASE_COLLECTING,
+	PHASE_VERIFYING,
+	PHASE_CLEANING,
+	PHASE__COUNT
+};
+/* request events checkpoint patch test_log result */
+enum artifact { ART_REQUEST, ART_EVENTS, ART_CHECKPOINT, ART_PATCH, ART_TEST_LOG, ART_RESULT, ART__COUNT };
+enum approval_status { APPROVAL_PENDING, APPROVAL_DECIDED, APPROVAL_EXPIRED, APPROVAL__COUNT };
+enum approval_decision { DECISION_NONE, DECISION_ALLOW_ONCE, DECISION_ALLOW_SESSION, DECISION_DENY, DECISION_CANCEL,
+                         DECISION__COUNT };
+enum box_kind { BOX_WORK = 1, BOX_CHECK = 2 };
+enum change_how { CHANGE_ADDED = 1, CHANGE_MODIFIED = 2, CHANGE_REMOVED = 3 };
+
+extern const char *const phase_names[PHASE__COUNT];
+extern const char *const artifact_names[ART__COUNT];
+extern const char *const decision_names[DECISION__COUNT];
+/* The artifact of that name, or ART__COUNT. */
+enum artifact artifact_find(const char *name);
+#endif

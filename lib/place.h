@@ -1,0 +1,30 @@
+/*
+ * Where things are: compiled-in directories, all moved under PINFOLD_ROOT when that is set. Only
+ * sandboxd, the configuration child and the CLI look here; the others learn places from the configuration.
+ * And the descriptors that sandboxd gives to every child, so that no child needs a path or an option.
+ */
+#ifndef LIB_PLACE_H
+#define LIB_PLACE_H
+#include <stdbool.h>
+#include <stddef.h>
+
+enum place { PLACE_SYSCONF, PLACE_STATE, PLACE_LOG, PLACE_RUN, PLACE_LIBEXEC, PLACE_DATA, PLACE__COUNT };
+
+/* Reads PINFOLD_ROOT. False: it is not an absolute path or makes socket names longer than 107 bytes. */
+bool place_init(void);
+const char *place_dir(enum place p);   /* .../etc/pinfold, /var/lib/pinfold, /var/log/pinfold, /run/pinfold, ... */
+const char *place_root(void);          /* "" outside an instance */
+
+enum child_fd {
+	CHILD_FD_CONTROL = 3, /* steward, gateway: sandboxd's pipe; others: end of it means sandboxd is gone */
+	CHILD_FD_CONFIG = 4,  /* sealed memfd of conf.msg */
+	CHILD_FD_SECRETS = 5, /* pipe, read to its end at start */
+	CHILD_FD_LISTEN = 6,  /* stored: store.sock; fcgi: public/fcgi.sock */
+	CHILD_FD_ADMIN = 7,   /* stored: admin.sock */
+	CHILD_FD__FIRST_FREE = 8
+};
+/* Names below the run directory. */
+#define PLACE_STORE_SOCK "store/store.sock"
+#define PLACE_ADMIN_SOCK "admin/admin.sock"
+#define PLACE_FCGI_SOCK "public/fcgi.sock"
+#endif
