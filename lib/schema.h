@@ -16,6 +16,7 @@ struct schema_row {
 	int64_t min, max;  /* INT64_MIN and INT64_MAX where the table has "-" */
 	uint64_t maxbytes; /* 0: no bound */
 	enum err error;
+	enum err too_large; /* for more than maxbytes; ERR_OK: the same as error */
 };
 
 struct schema {
