@@ -121,7 +121,8 @@ END {
     size[m] = total
     if (kind[m] == "msg" && total > MAX) { print FILENAME ": " m " can be " total " bytes, the frame holds " MAX > "/dev/stderr"; exit 1 } }
   U = up(P); guard = up(base); gsub(/[^A-Z0-9]/, "_", guard)
-  note = "/* Generated from " FILENAME " by tools/gen-msg.awk; do not edit. */"
+  spec = FILENAME; sub(/.*\//, "spec/", spec)
+  note = "/* Generated from " spec " by tools/gen-msg.awk; do not edit. */"
   print note
   if (out == "h") {
     printf "#ifndef %s_H\n#define %s_H\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n#include \"gen/errors.h\"\n#include \"lib/wire.h\"\n\nstruct ask;\n\n", guard, guard
@@ -131,6 +132,9 @@ END {
     nm = 0; for (i = 0; i < n; i++) if (kind[order[i]] == "msg") nm++
     if (nm) { printf "\nenum %s_type {\n", P; for (i = 0; i < n; i++) if (kind[order[i]] == "msg") printf "\t%s_%s = %d,\n", U, up(order[i]), num[order[i]]; print "};\n"
       printf "/* Every message; ends with a row of number 0. */\nextern const struct wire_msg %s_msgs[];\n", P }
+    print ""
+    # An answer may be described further down than its question.
+    for (i = 0; i < n; i++) if (order[i] in reply) printf "struct %s_%s;\n", P, reply[order[i]]
     print ""
     for (i = 0; i < n; i++) { m = order[i]; emit_struct(m)
       if (kind[m] == "msg") {
