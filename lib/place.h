@@ -23,6 +23,18 @@ enum child_fd {
 	CHILD_FD_ADMIN = 7,   /* stored: admin.sock */
 	CHILD_FD__FIRST_FREE = 8
 };
+/*
+ * And those of a box's runner. The agent gets none of them. From BOX_FD_CGROUP on, every open descriptor is
+ * the cgroup.procs of one of the agent's groups (the v2 tree's, then what v1 holds): the child that becomes
+ * the agent or a check writes "0" into each of them while it is still the runner's uid.
+ */
+enum box_fd {
+	BOX_FD_UPLOAD = 3,  /* frames of bundle.msg, sealed */
+	BOX_FD_RESULT = 4,  /* an empty memfd, to be appended to */
+	BOX_FD_CONTROL = 5, /* end of it means sandboxd is gone */
+	BOX_FD_CGROUP = 6,
+	BOX_FD_CGROUP_END = 10 /* at most four */
+};
 /* Names below the run directory. */
 #define PLACE_STORE_SOCK "store/store.sock"
 #define PLACE_ADMIN_SOCK "admin/admin.sock"
