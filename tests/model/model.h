@@ -1,0 +1,68 @@
+/*
+ * The parts of the scripted model: canned answers over a raw socket, no AI. It trusts its own command
+ * line and scenario file and nobody else; it never logs a key (only the SHA-256 of the Authorization value).
+ */
+#ifndef TESTS_MODEL_MODEL_H
+#define TESTS_MODEL_MODEL_H
+#include "lib/json.h"
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct peer {
+	int fd;
+	SSL *ssl; /* NULL: plain */
+};
+
+enum { HEADERS_MAX = 64, HEAD_MAX = 65536, BODY_MAX = 4000000 };
+
+struct http_request {
+	char method[16], path[256];
+	char *names[HEADERS_MAX];
+	size_t nnames;
+	char *authorization; /* whole value, NULL if absent */
+	char *body;
+	size_t body_len;
+	bool keep_alive;
+	struct arena arena; /* everything above lives here */
+};
+
+/* What a rule of the scenario may look at. */
+struct conversation {
+	const struct json *body;
+	unsigned turn; /* assistant messages so far */
+	unsigned nth;  /* chat requests since start, this one included */
+};
+
+struct scenario {
+	struct arena arena;
+	const struct json *rules;
+	const char *model;
+};
+
+/* All of n bytes; false when the peer is gone. */
+bool peer_write(struct peer *p, const void *data, size_t n);
+/* At most n bytes; 0 or less at the end. */
+long peer_read(struct peer *p, void *data, size_t n);
+void peer_close(struct peer *p);
+
+/* Reads one request. False at the end of the connection or for anything malformed. */
+bool http_read(struct peer *p, struct http_request *rq);
+
+/* Loads a scenario file, or the built-in one of that name. Ends the program when it is wrong. */
+void scenario_load(struct scenario *s, const char *file_or_name);
+/* The "answer" object of the first rule that matches; NULL: none. */
+const struct json *scenario_choose(const struct scenario *s, const struct conversation *c);
+
+/* Sends what the answer object says, lies included. False: close the connection. */
+bool answer_send(struct peer *p, const struct scenario *s, const struct json *answer, unsigned nth);
+/* Sends a plain JSON answer. */
+bool answer_json(struct peer *p, unsigned status, const char *body);
+
+/* Makes ca.pem, cert.pem and key.pem in dir unless they are there. name NULL: localhost and 127.0.0.1.
+ * Ends the program on failure. */
+void cert_make(const char *dir, const char *name);
+
+extern const char scenario_repair[];
+#endif
