@@ -1,0 +1,15 @@
+/* The admin socket: operations for root on this machine. */
+#ifndef CLI_ADMIN_H
+#define CLI_ADMIN_H
+#include "gen/errors.h"
+#include "lib/ask.h"
+#include "lib/token.h"
+
+/* A connection to stored, or NULL after saying that the service is not running. */
+struct ask *admin_open(void);
+/* Prints an error of the store as a sentence. Returns 1. */
+int admin_failed(struct ask *a, enum err e);
+/* Creates the tenant's record if there is none and a token for it; the token's text goes to fd only. */
+enum err admin_token(struct ask *a, const char *tenant, enum principal_kind kind, const char *label, uint32_t rights,
+		     int fd);
+#endif

@@ -1,0 +1,63 @@
+/* What the commands of pinfold share. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "lib/buf.h"
+#include "lib/json.h"
+
+/* Exit statuses of CONTRACT section 7. */
+enum { EXIT_COMPLETED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_CANCELLED = 3, EXIT_UNREACHABLE = 4 };
+
+struct cli {
+	const char *server;     /* base URL, no trailing slash */
+	const char *token_env;  /* --token-env NAME */
+	const char *token_file; /* --token-file F */
+	bool json;
+};
+
+/* One row a command: cli/main.c. argv[0] is the command's own name. Returns an exit status. */
+struct command {
+	const char *name, *args, *help;
+	int (*run)(struct cli *cli, int argc, char **argv);
+};
+
+int cmd_run(struct cli *cli, int argc, char **argv);
+int cmd_ps(struct cli *cli, int argc, char **argv);
+int cmd_show(struct cli *cli, int argc, char **argv);
+int cmd_events(struct cli *cli, int argc, char **argv);
+int cmd_cancel(struct cli *cli, int argc, char **argv);
+int cmd_artifacts(struct cli *cli, int argc, char **argv);
+int cmd_setup(struct cli *cli, int argc, char **argv);
+int cmd_token(struct cli *cli, int argc, char **argv);
+int cmd_config(struct cli *cli, int argc, char **argv);
+
+/* Says what is wrong with the command line and returns EXIT_USAGE. */
+int usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* One line of foreign text to a stream: nothing in it can move a cursor or forge a line. */
+void say_foreign(FILE *to, const char *text, size_t n);
+/* The value of a string member, or "" ; never NULL. */
+const char *member(const struct json *object, const char *key);
+
+/* --- cli/http.c ------------------------------------------------------------------------------ */
+struct http_answer {
+	long status;
+	struct buf body;
+};
+/*
+ * One call to the API with the caller's token. body NULL: GET; else POST of JSON text ("" allowed).
+ * 0, or an exit status after saying what happened (no token, unreachable, or an error answer, whose
+ * message and field are printed). On 0 the body is the caller's to free.
+ */
+int http_call(const struct cli *cli, const char *path, const char *body, struct http_answer *answer);
+
+/* --- cli/follow.c ---------------------------------------------------------------------------- */
+/* Prints a run's events as they come until it is terminal. after: start behind this sequence. */
+int follow_events(const struct cli *cli, const char *run, bool follow);
+/* Fetches the snapshot into the arena; NULL after saying why (then *status is the exit status). */
+const struct json *fetch_run(const struct cli *cli, const char *run, struct arena *a, int *status);
+/* Prints what a finished run came to; returns the exit status that belongs to it. */
+int print_outcome(const struct cli *cli, const char *run, bool with_patch);
+#endif

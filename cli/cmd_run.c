@@ -1,0 +1,115 @@
+/* pinfold run: upload a folder, follow the run, print what it came to. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/upload.h"
+#include "lib/num.h"
+#include "lib/own.h"
+
+static const struct option options[] = {{"instruction", required_argument, NULL, 'i'},
+					{"file", required_argument, NULL, 'f'},
+					{"agent", required_argument, NULL, 'a'},
+					{"model-profile", required_argument, NULL, 'm'},
+					{"allow", required_argument, NULL, 'w'},
+					{"check", required_argument, NULL, 'c'},
+					{"detach", no_argument, NULL, 'd'},
+					{"patch", no_argument, NULL, 'p'},
+					{0}};
+
+/* Creates the run and copies its id. 0, or an exit status. */
+static int create(const struct cli *cli, struct upload *u, char run[129])
+{
+	struct buf body;
+	struct http_answer answer;
+	unsigned files, skipped;
+	int status = EXIT_USAGE;
+
+	buf_init(&body, 8 << 20);
+	if (upload_write(u, &body, &files, &skipped)) {
+		fprintf(stderr, "uploading %u files (%zu bytes)%s\n", files, body.n,
+			skipped != 0 ? "; files of other types are left out" : "");
+		status = http_call(cli, "/v1/runs", buf_cstr(&body), &answer);
+	}
+	buf_free(&body);
+	if (status != 0)
+		return status;
+	own_arena struct arena a;
+	arena_init(&a, 1 << 20);
+	const struct json *v = json_parse(&a, answer.body.p, answer.body.n, JSON_DEPTH, 1000, NULL);
+	snprintf(run, 129, "%s", member(v, "runId"));
+	buf_free(&answer.body);
+	if (!id_valid(run)) {
+		fputs("pinfold: the server's answer names no run\n", stderr);
+		return EXIT_UNREACHABLE;
+	}
+	return 0;
+}
+
+int cmd_run(struct cli *cli, int argc, char **argv)
+{
+	struct upload u = {.dir = "."};
+	bool detach = false, patch = false;
+	own_free char *text = NULL;
+	char run[129];
+	size_t n;
+	int opt, status;
+
+	optind = 1;
+	while ((opt = getopt_long(argc, argv, "i:f:", options, NULL)) != -1) {
+		switch (opt) {
+		case 'i':
+			u.instruction = optarg;
+			break;
+		case 'f':
+			free(text);
+			text = file_read(AT_FDCWD, optarg, 128000, &n);
+			if (text == NULL)
+				return usage("%s: %s", optarg, strerror(errno));
+			u.instruction = text;
+			break;
+		case 'a':
+			u.agent = optarg;
+			break;
+		case 'm':
+			u.profile = optarg;
+			break;
+		case 'w':
+		case 'c':
+			if ((opt == 'w' ? u.nallow : u.nchecks) == UPLOAD_WORDS)
+				return usage("at most %d of --allow and of --check", UPLOAD_WORDS);
+			if (opt == 'w')
+				u.allow[u.nallow++] = optarg;
+			else
+				u.check[u.nchecks++] = optarg;
+			break;
+		case 'd':
+			detach = true;
+			break;
+		case 'p':
+			patch = true;
+			break;
+		default:
+			return usage("unknown option for run");
+		}
+	}
+	if (u.instruction == NULL)
+		return usage("run needs -i TEXT or -f FILE: what shall the agent do?");
+	if (argc - optind > 1)
+		return usage("run takes one folder");
+	if (optind < argc)
+		u.dir = argv[optind];
+	if ((status = create(cli, &u, run)) != 0)
+		return status;
+	if (detach) {
+		printf("%s\n", run);
+		return 0;
+	}
+	fprintf(stderr, "run %s\n", run);
+	if ((status = follow_events(cli, run, true)) != 0)
+		return status;
+	return print_outcome(cli, run, patch);
+}

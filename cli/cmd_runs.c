@@ -1,0 +1,175 @@
+/* The small commands on runs: ps, show, events, cancel, artifacts. */
+#include <getopt.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "lib/num.h"
+
+/* The one run id of a command line that has nothing else left; NULL after saying so. */
+static const char *one_run(int argc, char **argv)
+{
+	if (argc - optind < 1 || !id_valid(argv[optind])) {
+		usage("%s needs a run id", argv[0]);
+		return NULL;
+	}
+	return argv[optind];
+}
+
+int cmd_ps(struct cli *cli, int argc, char **argv)
+{
+	static const struct option options[] = {{"status", required_argument, NULL, 's'}, {0}};
+	static const char *const states[] = {"queued", "running", "completed", "failed", "cancelled"};
+	struct http_answer answer;
+	char path[256] = "/v1/runs?limit=50";
+	int opt, status;
+
+	while ((opt = getopt_long(argc, argv, "s:", options, NULL)) != -1) {
+		bool known = false;
+		for (size_t i = 0; opt == 's' && i < sizeof states / sizeof *states; i++)
+			known = known || strcmp(states[i], optarg) == 0;
+		if (!known)
+			return usage("ps takes --status queued|running|completed|failed|cancelled");
+		snprintf(path, sizeof path, "/v1/runs?limit=50&status=%s", optarg);
+	}
+	if ((status = http_call(cli, path, NULL, &answer)) != 0)
+		return status;
+	if (cli->json) {
+		printf("%s\n", buf_cstr(&answer.body));
+		buf_free(&answer.body);
+		return 0;
+	}
+	own_arena struct arena a;
+	arena_init(&a, 16 << 20);
+	const struct json *v = json_parse(&a, answer.body.p, answer.body.n, JSON_DEPTH, 100000, NULL);
+	const struct json *runs = v != NULL ? json_get(v, "runs") : NULL;
+	printf("%-36s  %-10s %-10s %-16s %s\n", "RUN", "STATUS", "PHASE", "CREATED", "REASON");
+	for (const struct json *r = runs != NULL ? runs->child : NULL; r != NULL; r = r->next) {
+		int64_t ms = 0;
+		char at[32] = "";
+		const struct json *created = json_get(r, "createdAt");
+		if (created != NULL && json_int(created, 0, INT64_MAX, &ms)) {
+			time_t t = (time_t)(ms / 1000);
+			struct tm tm;
+			strftime(at, sizeof at, "%m-%d %H:%M:%S", localtime_r(&t, &tm));
+		}
+		printf("%-36s  %-10s %-10s %-16s ", member(r, "runId"), member(r, "status"), member(r, "phase"), at);
+		say_foreign(stdout, member(r, "terminalReason"), strlen(member(r, "terminalReason")));
+		fputc('\n', stdout);
+	}
+	buf_free(&answer.body);
+	return 0;
+}
+
+int cmd_show(struct cli *cli, int argc, char **argv)
+{
+	struct arena a;
+	struct buf b;
+	int status;
+
+	optind = 1;
+	const char *run = one_run(argc, argv);
+	if (run == NULL)
+		return EXIT_USAGE;
+	arena_init(&a, 16 << 20);
+	const struct json *v = fetch_run(cli, run, &a, &status);
+	if (v != NULL && cli->json) {
+		buf_init(&b, 16 << 20);
+		json_write(&b, v);
+		printf("%s\n", buf_cstr(&b));
+		buf_free(&b);
+	} else if (v != NULL) {
+		for (const struct json *m = v->child; m != NULL; m = m->next) {
+			buf_init(&b, 16 << 20);
+			if (m->type == JSON_STRING)
+				buf_add(&b, m->text, m->len);
+			else
+				json_write(&b, m);
+			printf("%-18s ", m->key);
+			say_foreign(stdout, (const char *)b.p, b.n);
+			fputc('\n', stdout);
+			buf_free(&b);
+		}
+	}
+	arena_free(&a);
+	return status;
+}
+
+int cmd_events(struct cli *cli, int argc, char **argv)
+{
+	bool follow = false;
+	int opt;
+
+	optind = 1;
+	while ((opt = getopt(argc, argv, "f")) != -1) {
+		if (opt != 'f')
+			return usage("events takes -f and a run id");
+		follow = true;
+	}
+	const char *run = one_run(argc, argv);
+	return run == NULL ? EXIT_USAGE : follow_events(cli, run, follow);
+}
+
+int cmd_cancel(struct cli *cli, int argc, char **argv)
+{
+	struct http_answer answer;
+	char path[256];
+
+	optind = 1;
+	const char *run = one_run(argc, argv);
+	if (run == NULL)
+		return EXIT_USAGE;
+	snprintf(path, sizeof path, "/v1/runs/%s/cancel", run);
+	int status = http_call(cli, path, "", &answer);
+	if (status != 0)
+		return status;
+	own_arena struct arena a;
+	arena_init(&a, 1 << 20);
+	const struct json *v = json_parse(&a, answer.body.p, answer.body.n, JSON_DEPTH, 1000, NULL);
+	if (cli->json)
+		printf("%s\n", buf_cstr(&answer.body));
+	else
+		printf("run %s: %s%s\n", run, member(v, "status"), answer.status == 202 ? ", end requested" : "");
+	buf_free(&answer.body);
+	return 0;
+}
+
+int cmd_artifacts(struct cli *cli, int argc, char **argv)
+{
+	struct http_answer answer;
+	char path[256];
+
+	optind = 1;
+	const char *run = one_run(argc, argv);
+	if (run == NULL)
+		return EXIT_USAGE;
+	const char *name = argc - optind > 1 ? argv[optind + 1] : NULL;
+	if (name != NULL && !id_valid(name))
+		return usage("an artifact is one of request events checkpoint patch test_log result");
+	snprintf(path, sizeof path, "/v1/runs/%s/artifacts%s%s", run, name != NULL ? "/" : "",
+		 name != NULL ? name : "");
+	int status = http_call(cli, path, NULL, &answer);
+	if (status != 0)
+		return status;
+	if (name != NULL || cli->json) {
+		/* As it is: for files and pipes. A terminal gets what it asked for with artifacts too. */
+		fwrite(answer.body.p, 1, answer.body.n, stdout);
+		if (name == NULL)
+			fputc('\n', stdout);
+	} else {
+		own_arena struct arena a;
+		arena_init(&a, 1 << 20);
+		const struct json *v = json_parse(&a, answer.body.p, answer.body.n, JSON_DEPTH, 1000, NULL);
+		const struct json *list = v != NULL ? json_get(v, "artifacts") : NULL;
+		for (const struct json *m = list != NULL ? list->child : NULL; m != NULL; m = m->next) {
+			int64_t size = 0;
+			const struct json *s = json_get(m, "size");
+			if (s != NULL && json_int(s, 0, INT64_MAX, &size))
+				printf("%-12s %lld bytes\n", member(m, "name"), (long long)size);
+			else
+				printf("%s\n", member(m, "name"));
+		}
+	}
+	buf_free(&answer.body);
+	return 0;
+}

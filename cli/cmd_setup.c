@@ -1,0 +1,256 @@
+/*
+ * pinfold setup: what a first start needs, and nothing that is there already. Files first (secrets,
+ * configuration); then, when the service runs, the tenant's first tokens. Idempotent: an existing file
+ * is never changed, a token file that exists is left alone.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/admin.h"
+#include "cli/cli.h"
+#include "lib/digest.h"
+#include "lib/num.h"
+#include "lib/own.h"
+#include "lib/place.h"
+#include "lib/secret.h"
+
+struct setup {
+	const char *tenant, *base_url, *model, *ca_file, *key_env, *web_group;
+	uint64_t uid_base; /* 0: the package's users; else numeric ids from here on (a private instance) */
+	bool scripted;
+	const char *token_file, *device_token_file;
+};
+
+static bool failed(const char *what)
+{
+	fprintf(stderr, "pinfold: %s: %s\n", what, strerror(errno));
+	return false;
+}
+
+static bool make_dir(const char *path, mode_t mode)
+{
+	char part[PATH_MAX];
+
+	for (const char *p = path + 1;; p++) {
+		if (*p != '/' && *p != '\0')
+			continue;
+		snprintf(part, sizeof part, "%.*s", (int)(p - path), path);
+		if (mkdir(part, *p == '\0' ? mode : 0755) != 0 && errno != EEXIST)
+			return failed(part);
+		if (*p == '\0')
+			return true;
+	}
+}
+
+/* Creates the file with this text unless it exists. The name appears only when the text is whole. */
+static bool make_file(const char *path, mode_t mode, const void *text, size_t n)
+{
+	char temp[PATH_MAX];
+
+	if (access(path, F_OK) == 0)
+		return true;
+	snprintf(temp, sizeof temp, "%s.new", path);
+	unlink(temp);
+	own_fd int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (fd < 0 || fchmod(fd, mode) != 0 || !write_all(fd, text, n) || fsync(fd) != 0 || rename(temp, path) != 0)
+		return failed(path);
+	fprintf(stderr, "made %s\n", path);
+	return true;
+}
+
+static bool make_text(const char *folder, const char *name, struct buf *b)
+{
+	char path[PATH_MAX];
+	bool ok;
+
+	snprintf(path, sizeof path, "%s/%s%s%s", place_dir(PLACE_SYSCONF), folder, folder[0] != '\0' ? "/" : "", name);
+	ok = !buf_failed(b) && make_file(path, 0644, b->p, b->n);
+	buf_free(b);
+	return ok;
+}
+
+static bool make_secrets(const struct setup *s)
+{
+	char path[PATH_MAX], text[64];
+	uint8_t key[32];
+	const char *value = s->key_env != NULL ? getenv(s->key_env) : NULL;
+
+	snprintf(path, sizeof path, "%s/secrets", place_dir(PLACE_SYSCONF));
+	if (!make_dir(path, 0700) || chmod(path, 0700) != 0)
+		return failed(path);
+	random_bytes(key, sizeof key);
+	size_t n = b64url_encode(key, sizeof key, text, sizeof text);
+	wipe(key, sizeof key);
+	snprintf(path, sizeof path, "%s/secrets/run-token", place_dir(PLACE_SYSCONF));
+	bool ok = make_file(path, 0600, text, n);
+	wipe(text, sizeof text);
+	snprintf(path, sizeof path, "%s/secrets/provider-default", place_dir(PLACE_SYSCONF));
+	if (ok && value != NULL)
+		ok = make_file(path, 0600, value, strlen(value));
+	else if (ok && s->key_env != NULL)
+		fprintf(stderr, "pinfold: %s is not set: put the provider's key into %s (0600) before the first run\n",
+			s->key_env, path);
+	return ok;
+}
+
+static bool make_conf(const struct setup *s)
+{
+	struct buf b;
+
+	buf_init(&b, 1 << 16);
+	buf_adds(&b, "# pinfold.conf: see pinfold.conf(5). Secrets are named here, never written here.\n\n");
+	if (s->uid_base != 0) {
+		unsigned long long base = s->uid_base;
+		buf_addf(&b,
+			 "users {\n\tstored = \"%llu:%llu\"\n\tfcgi = \"%llu:%llu\"\n\tgateway = "
+			 "\"%llu:%llu\"\n\tsteward = \"%llu:%llu\"\n"
+			 "\tshared_group = \"%llu\"\n}\nbox_uid_base = %llu\nmax_boxes = 8\n",
+			 base + 1, base + 1, base + 2, base + 2, base + 3, base + 3, base + 4, base + 4, base,
+			 base + 100);
+	} else {
+		buf_adds(
+		    &b, "users {\n\tstored = \"pinfold-store\"\n\tfcgi = \"pinfold\"\n\tgateway = \"pinfold-gateway\"\n"
+			"\tsteward = \"pinfold-steward\"\n\tshared_group = \"pinfold\"\n}\n"
+			"# Two ids for each sandbox from here on; nothing else on the machine may use them.\n"
+			"box_uid_base = 1879048192\nmax_boxes = 16\n");
+	}
+	buf_addf(&b, "# The group of the web server: the only one that reaches public/fcgi.sock.\nweb_group = \"%s\"\n",
+		 s->web_group);
+	buf_adds(&b, "gateway_port = 9797\nrun_token_secret = \"run-token\"\n");
+	if (!make_text("", "pinfold.conf", &b))
+		return false;
+
+	buf_init(&b, 1 << 16);
+	buf_addf(
+	    &b,
+	    "provider \"default\" {\n\tprotocol = \"openai\"\n\tbase_url = \"%s\"\n\tsecret = \"provider-default\"\n",
+	    s->base_url);
+	if (s->ca_file != NULL)
+		buf_addf(&b, "\tca_file = \"%s\"\n", s->ca_file);
+	if (strncmp(s->base_url, "http://", 7) == 0)
+		buf_adds(&b, "\t# Plain http is possible to this machine's own loopback address "
+			     "only.\n\tallow_plain_loopback = yes\n");
+	if (s->scripted)
+		buf_adds(
+		    &b,
+		    "\t# Canned answers from the scripted model: for trying Pinfold out, no AI.\n\tscripted = yes\n");
+	buf_adds(&b, "}\n");
+	if (!make_text("providers.d", "default.conf", &b))
+		return false;
+
+	buf_init(&b, 1 << 16);
+	buf_addf(&b,
+		 "model_profile \"default\" {\n\tprovider = \"default\"\n\tmodel = \"%s\"\n}\n\n"
+		 "# The agent that comes with Pinfold. Its environment is exactly this list.\n"
+		 "agent \"builtin\" {\n\tcommand = {\"/opt/pinfold/pinfold-agent\"}\n"
+		 "\tenvironment = {\"PATH=/usr/local/bin:/usr/bin:/bin\", \"HOME=/tmp\", \"LANG=C.UTF-8\",\n"
+		 "\t\t\"PINFOLD_MODEL_ID={model}\", \"PINFOLD_MODEL_GATEWAY_URL={gateway_url}\", "
+		 "\"PINFOLD_RUN_ID={run_id}\"}\n}\n",
+		 s->model);
+	if (!make_text("profiles.d", "default.conf", &b))
+		return false;
+
+	buf_init(&b, 1 << 16);
+	buf_addf(&b, "tenant \"%s\" {\n\tagent = \"builtin\"\n\tmodel_profile = \"default\"\n}\n", s->tenant);
+	return make_text("tenants.d", "default.conf", &b);
+}
+
+/* Writes a token of the running service into a new 0600 file; leaves an existing one alone. */
+static int make_token(const struct setup *s, const char *file, enum principal_kind kind, const char *label)
+{
+	if (file == NULL || access(file, F_OK) == 0)
+		return 0;
+	int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		failed(file);
+		return 1;
+	}
+	struct ask *a = admin_open();
+	enum err e = admin_token(a, s->tenant, kind, label, 0, fd);
+	close(fd);
+	if (e != ERR_OK) {
+		unlink(file);
+		return admin_failed(a, e);
+	}
+	ask_free(a);
+	return 0;
+}
+
+static int setup_help(void)
+{
+	puts("usage: pinfold setup [--tenant NAME] [--base-url URL] [--model NAME] [--ca-file F] [--provider-key-env "
+	     "NAME]\n"
+	     "                     [--scripted] [--uid-base N] [--web-group G] [--token-file F] [--device-token-file "
+	     "F]\n\n"
+	     "Makes secrets and configuration where there are none. With --token-file (and the service running) also\n"
+	     "the tenant's first API token. Run it as root; run it as often as you like.");
+	return 0;
+}
+
+int cmd_setup(struct cli *cli, int argc, char **argv)
+{
+	static const struct option options[] = {{"tenant", required_argument, NULL, 't'},
+						{"base-url", required_argument, NULL, 'b'},
+						{"model", required_argument, NULL, 'm'},
+						{"ca-file", required_argument, NULL, 'c'},
+						{"provider-key-env", required_argument, NULL, 'k'},
+						{"scripted", no_argument, NULL, 's'},
+						{"uid-base", required_argument, NULL, 'u'},
+						{"web-group", required_argument, NULL, 'g'},
+						{"token-file", required_argument, NULL, 'T'},
+						{"device-token-file", required_argument, NULL, 'D'},
+						{"help", no_argument, NULL, 'h'},
+						{0}};
+	struct setup s = {.tenant = "default",
+			  .base_url = "https://api.openai.com/v1",
+			  .model = "gpt-4.1-mini",
+			  .web_group = "www-data"};
+	int opt;
+
+	(void)cli;
+	optind = 1;
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		const char **text = opt == 't'   ? &s.tenant
+				    : opt == 'b' ? &s.base_url
+				    : opt == 'm' ? &s.model
+				    : opt == 'c' ? &s.ca_file
+				    : opt == 'k' ? &s.key_env
+				    : opt == 'g' ? &s.web_group
+				    : opt == 'T' ? &s.token_file
+				    : opt == 'D' ? &s.device_token_file
+						 : NULL;
+		if (text != NULL)
+			*text = optarg;
+		else if (opt == 's')
+			s.scripted = true;
+		else if (opt == 'h')
+			return setup_help();
+		else if (opt != 'u' || !num_u64(optarg, strlen(optarg), 65536, 4294000000u, &s.uid_base))
+			return usage("setup: bad option; --uid-base takes a number from 65536 on");
+	}
+	for (const char *const *v = (const char *const[]){s.base_url, s.model, s.tenant, s.web_group, s.ca_file, NULL};
+	     *v != NULL; v++)
+		if (strpbrk(*v, "\"\\\n${}") != NULL)
+			return usage("setup: a value may not hold quotes, backslashes, braces or dollar signs");
+	if (geteuid() != 0)
+		return usage("setup must be run by root");
+	umask(022);
+	char dir[PATH_MAX];
+	static const char *const folders[] = {"", "/providers.d", "/profiles.d", "/tenants.d"};
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+		snprintf(dir, sizeof dir, "%s%s", place_dir(PLACE_SYSCONF), folders[i]);
+		if (!make_dir(dir, 0755))
+			return EXIT_FAILED;
+	}
+	if (!make_secrets(&s) || !make_conf(&s))
+		return EXIT_FAILED;
+	if (make_token(&s, s.token_file, PRINCIPAL_API, "first token") != 0)
+		return EXIT_FAILED;
+	return make_token(&s, s.device_token_file, PRINCIPAL_DEVICE, "first device");
+}

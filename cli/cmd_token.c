@@ -1,0 +1,112 @@
+/* pinfold token create|list|revoke, pinfold config check. */
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/admin.h"
+#include "cli/cli.h"
+#include "cli/conf_read.h"
+#include "gen/store_msg.h"
+#include "lib/chan.h"
+#include "lib/conf.h"
+#include "lib/own.h"
+
+static int list(const struct cli *cli, const char *tenant)
+{
+	struct ask *a = admin_open();
+	struct st_tokens_are got;
+	struct wire_bytes part;
+	bool bad = false;
+	enum err e = st_call_token_list(a, &(struct st_token_list){.tenant = tenant}, NULL, &got, NULL);
+
+	if (e != ERR_OK)
+		return admin_failed(a, e);
+	if (!cli->json)
+		printf("%-16s  %-6s  %-24s  %-8s  %s\n", "ID", "KIND", "LABEL", "STATE", "SECRET");
+	while (wire_list_next(&got.items, &part, &bad)) {
+		struct st_token_item t;
+		if (!st_get_token_item(part.p, part.n, &t))
+			break;
+		const char *kind = t.kind == PRINCIPAL_DEVICE ? "device" : "api";
+		const char *state = t.revoked ? "revoked" : "active";
+		if (cli->json)
+			printf("{\"id\":\"%s\",\"kind\":\"%s\",\"state\":\"%s\",\"createdAt\":%llu}\n", t.token_id,
+			       kind, state, (unsigned long long)t.created_at);
+		else
+			printf("%-16s  %-6s  %-24s  %-8s  (token set)\n", t.token_id, kind, t.label, state);
+	}
+	ask_free(a);
+	return 0;
+}
+
+int cmd_token(struct cli *cli, int argc, char **argv)
+{
+	static const struct option options[] = {{"tenant", required_argument, NULL, 't'},
+						{"device", no_argument, NULL, 'd'},
+						{"label", required_argument, NULL, 'l'},
+						{0}};
+	const char *tenant = "default", *label = "created by the operator";
+	enum principal_kind kind = PRINCIPAL_API;
+	struct st_ok ok;
+	int opt;
+
+	optind = 1;
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (opt == 't')
+			tenant = optarg;
+		else if (opt == 'd')
+			kind = PRINCIPAL_DEVICE;
+		else if (opt == 'l')
+			label = optarg;
+		else
+			return usage("token takes --tenant NAME, --label TEXT and --device");
+	}
+	const char *what = optind < argc ? argv[optind] : "";
+	if (strcmp(what, "list") == 0)
+		return list(cli, tenant);
+	if (strcmp(what, "create") == 0) {
+		struct ask *a = admin_open();
+		enum err e = admin_token(a, tenant, kind, label, 0, STDOUT_FILENO);
+		if (e != ERR_OK)
+			return admin_failed(a, e);
+		ask_free(a);
+		return 0;
+	}
+	if (strcmp(what, "revoke") == 0 && optind + 1 < argc) {
+		struct ask *a = admin_open();
+		enum err e = st_call_token_revoke(
+		    a, &(struct st_token_revoke){.tenant = tenant, .token_id = argv[optind + 1]}, NULL, &ok, NULL);
+		if (e != ERR_OK)
+			return admin_failed(a, e);
+		ask_free(a);
+		printf("token %s is revoked from the next request on\n", argv[optind + 1]);
+		return 0;
+	}
+	return usage("token create, token list or token revoke ID");
+}
+
+int cmd_config(struct cli *cli, int argc, char **argv)
+{
+	static struct conf conf;
+	own_fd int fd = bundle_new("pinfold-conf");
+
+	(void)cli;
+	if (argc != 2 || strcmp(argv[1], "check") != 0)
+		return usage("config check");
+	if (fd < 0)
+		return usage("cannot make a memory file: %s", strerror(errno));
+	if (!conf_read(fd))
+		return EXIT_FAILED;
+	bundle_seal(fd);
+	const char *why = conf_load(&conf, fd);
+	if (why != NULL) {
+		fprintf(stderr, "pinfold: the configuration does not fit together: %s\n", why);
+		return EXIT_FAILED;
+	}
+	printf("configuration ok: %u tenants, %u model profiles, %u agents, %u providers\n", conf.ntenants,
+	       conf.nprofiles, conf.nagents, conf.nproviders);
+	conf_free(&conf);
+	return 0;
+}

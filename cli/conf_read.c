@@ -1,0 +1,382 @@
+/*
+ * Configuration files in, typed messages out. Trusts nothing in them: every value is bounded here,
+ * again by the codec, and again by conf_load() in each process.
+ */
+#include "cli/conf_read.h"
+
+#include <confuse.h>
+#include <dirent.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gen/conf_msg.h"
+#include "lib/chan.h"
+#include "lib/num.h"
+#include "lib/place.h"
+
+struct out {
+	int fd;
+	bool bad;
+	const char *file;
+	unsigned tenants, providers, profiles, agents;
+};
+
+static void complain(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void complain(struct out *o, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fprintf(stderr, "%s: ", o->file);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+	o->bad = true;
+}
+
+static void report(cfg_t *cfg, const char *fmt, va_list ap)
+{
+	fprintf(stderr, "%s:%d: ", cfg->filename != NULL ? cfg->filename : "configuration", cfg->line);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+}
+
+static uint8_t frame[CF_MAXFRAME];
+
+static void emit(struct out *o, size_t n, const char *what)
+{
+	if (n == 0)
+		complain(o,
+			 "%s: a value is longer than permitted, or a name has other characters than A-Z a-z 0-9 . _ -",
+			 what);
+	else if (!bundle_add(o->fd, frame, n))
+		complain(o, "cannot write: %s", strerror(errno));
+}
+
+#define EMIT(o, message, ...) \
+	emit((o), cf_put_##message(frame, sizeof frame, 0, &(struct cf_##message){__VA_ARGS__}), #message)
+
+/* A number of the file within bounds; complains and gives the lower bound otherwise. */
+static uint64_t number(struct out *o, cfg_t *c, const char *name, long min, long max)
+{
+	long v = cfg_getint(c, name);
+
+	if (v < min || v > max) {
+		complain(o, "%s must be a number from %ld to %ld, not %ld", name, min, max, v);
+		return (uint64_t)min;
+	}
+	return (uint64_t)v;
+}
+
+/* "name" of a user, or "UID:GID". */
+static void role(struct out *o, cfg_t *c, const char *name)
+{
+	const char *v = cfg_getstr(c, name);
+	const char *colon = strchr(v, ':');
+	uint64_t uid, gid;
+
+	if (colon != NULL && num_u64(v, (size_t)(colon - v), 1, 4294967294u, &uid) &&
+	    num_u64(colon + 1, strlen(colon + 1), 1, 4294967294u, &gid)) {
+		EMIT(o, role, .name = name, .uid = (uint32_t)uid, .gid = (uint32_t)gid);
+		return;
+	}
+	const struct passwd *pw = getpwnam(v);
+	if (pw == NULL) {
+		complain(o, "users.%s: there is no user \"%s\": create it (see pinfold-sandboxd(8)) or write UID:GID",
+			 name, v);
+		return;
+	}
+	EMIT(o, role, .name = name, .uid = pw->pw_uid, .gid = pw->pw_gid);
+}
+
+static uint32_t group(struct out *o, const char *name, const char *v)
+{
+	uint64_t gid;
+
+	if (num_u64(v, strlen(v), 1, 4294967294u, &gid))
+		return (uint32_t)gid;
+	const struct group *gr = getgrnam(v);
+	if (gr == NULL) {
+		complain(o, "%s: there is no group \"%s\"", name, v);
+		return 0;
+	}
+	return gr->gr_gid;
+}
+
+static uint32_t strings(struct out *o, cfg_t *c, const char *name, const char **v, unsigned max)
+{
+	unsigned n = cfg_size(c, name);
+
+	if (n > max) {
+		complain(o, "%s has %u values, at most %u are possible", name, n, max);
+		n = max;
+	}
+	for (unsigned i = 0; i < n; i++)
+		v[i] = cfg_getnstr(c, name, i);
+	return n;
+}
+
+static void secret(struct out *o, const char *name, const char *role_name)
+{
+	if (strchr(name, '/') != NULL || name[0] == '.')
+		complain(o, "secret \"%s\": a secret is named by its file's name alone", name);
+	else
+		EMIT(o, secret, .name = name, .role = role_name);
+}
+
+static cfg_t *parse(struct out *o, cfg_opt_t *opts, const char *file)
+{
+	cfg_t *cfg = cfg_init(opts, CFGF_NONE);
+
+	o->file = file;
+	cfg_set_error_function(cfg, report);
+	switch (cfg_parse(cfg, file)) {
+	case CFG_SUCCESS:
+		return cfg;
+	case CFG_FILE_ERROR:
+		complain(o, "cannot be read: %s: run \"pinfold setup\" or restore the file", strerror(errno));
+		break;
+	default:
+		o->bad = true;
+	}
+	cfg_free(cfg);
+	return NULL;
+}
+
+static void read_global(struct out *o, const char *file)
+{
+	cfg_opt_t users[] = {
+	    CFG_STR("stored", "pinfold-store", CFGF_NONE),    CFG_STR("fcgi", "pinfold", CFGF_NONE),
+	    CFG_STR("gateway", "pinfold-gateway", CFGF_NONE), CFG_STR("steward", "pinfold-steward", CFGF_NONE),
+	    CFG_STR("shared_group", "pinfold", CFGF_NONE),    CFG_END()};
+	cfg_opt_t opts[] = {CFG_SEC("users", users, CFGF_NONE),
+			    CFG_STR("web_group", "www-data", CFGF_NONE),
+			    CFG_INT("gateway_port", 9797, CFGF_NONE),
+			    CFG_INT("box_uid_base", 1879048192, CFGF_NONE),
+			    CFG_INT("max_boxes", 16, CFGF_NONE),
+			    CFG_INT("fcgi_threads", 16, CFGF_NONE),
+			    CFG_INT("fcgi_threads_max", 256, CFGF_NONE),
+			    CFG_INT("request_deadline_ms", 20000, CFGF_NONE),
+			    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
+			    CFG_STR("run_token_secret_next", "", CFGF_NONE),
+			    CFG_END()};
+	static const char *const roles[] = {"stored", "fcgi", "gateway", "steward"};
+	cfg_t *c = parse(o, opts, file);
+
+	if (c == NULL)
+		return;
+	EMIT(o, global, .run_dir = place_dir(PLACE_RUN), .state_dir = place_dir(PLACE_STATE),
+	     .log_dir = place_dir(PLACE_LOG), .libexec_dir = place_dir(PLACE_LIBEXEC),
+	     .web_gid = group(o, "web_group", cfg_getstr(c, "web_group")),
+	     .gateway_port = (uint16_t)number(o, c, "gateway_port", 1024, 65535),
+	     .box_uid_base = (uint32_t)number(o, c, "box_uid_base", 65536, 4294900000),
+	     .max_boxes = (uint32_t)number(o, c, "max_boxes", 1, 512),
+	     .fcgi_threads = (uint32_t)number(o, c, "fcgi_threads", 2, 512),
+	     .fcgi_threads_max = (uint32_t)number(o, c, "fcgi_threads_max", 2, 512),
+	     .request_deadline_ms = (uint32_t)number(o, c, "request_deadline_ms", 500, 600000));
+	cfg_t *u = cfg_getsec(c, "users");
+	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+		role(o, u, roles[i]);
+	EMIT(o, shared_gid, .gid = group(o, "users.shared_group", cfg_getstr(u, "shared_group")));
+	secret(o, cfg_getstr(c, "run_token_secret"), "steward");
+	secret(o, cfg_getstr(c, "run_token_secret"), "gateway");
+	if (cfg_getstr(c, "run_token_secret_next")[0] != '\0')
+		secret(o, cfg_getstr(c, "run_token_secret_next"), "gateway");
+	cfg_free(c);
+}
+
+static void read_providers(struct out *o, const char *file)
+{
+	cfg_opt_t provider[] = {CFG_STR("protocol", "openai", CFGF_NONE),
+				CFG_STR("base_url", "", CFGF_NONE),
+				CFG_STR("ca_file", "", CFGF_NONE),
+				CFG_STR("secret", "", CFGF_NONE),
+				CFG_BOOL("allow_plain_loopback", cfg_false, CFGF_NONE),
+				CFG_BOOL("scripted", cfg_false, CFGF_NONE),
+				CFG_END()};
+	cfg_opt_t opts[] = {CFG_SEC("provider", provider, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES), CFG_END()};
+	cfg_t *c = parse(o, opts, file);
+
+	if (c == NULL)
+		return;
+	for (unsigned i = 0; i < cfg_size(c, "provider"); i++, o->providers++) {
+		cfg_t *p = cfg_getnsec(c, "provider", i);
+		if (strcmp(cfg_getstr(p, "protocol"), "openai") != 0)
+			complain(o, "provider %s: protocol must be openai", cfg_title(p));
+		if (cfg_getstr(p, "secret")[0] != '\0')
+			secret(o, cfg_getstr(p, "secret"), "gateway");
+		EMIT(o, provider, .name = cfg_title(p), .protocol = cfg_getstr(p, "protocol"),
+		     .base_url = cfg_getstr(p, "base_url"), .ca_file = cfg_getstr(p, "ca_file"),
+		     .secret = cfg_getstr(p, "secret"),
+		     .allow_plain_loopback = cfg_getbool(p, "allow_plain_loopback") == cfg_true,
+		     .scripted = cfg_getbool(p, "scripted") == cfg_true);
+	}
+	cfg_free(c);
+}
+
+static void read_agent(struct out *o, cfg_t *a)
+{
+	struct cf_agent m = {.name = cfg_title(a),
+			     .policy = cfg_getstr(a, "policy"),
+			     .model_token_file = cfg_getstr(a, "model_token_file"),
+			     .event_token_file = cfg_getstr(a, "event_token_file"),
+			     .approval_token_file = cfg_getstr(a, "approval_token_file"),
+			     .memory_bytes = number(o, a, "memory_mb", 32, 1 << 20) * 1000000,
+			     .pids = (uint32_t)number(o, a, "pids", 4, 512),
+			     .workspace_bytes = number(o, a, "workspace_mb", 4, 1 << 16) * 1000000,
+			     .workspace_inodes = (uint32_t)number(o, a, "workspace_inodes", 200, 10000000),
+			     .output_bytes = (uint32_t)number(o, a, "output_bytes", 1000, 1000000),
+			     .extra_requests = (uint32_t)number(o, a, "extra_requests", 2, 1000)};
+
+	m.argv_n = strings(o, a, "command", m.argv, 16);
+	m.env_n = strings(o, a, "environment", m.env, 32);
+	if (m.argv_n == 0 || m.argv[0][0] != '/')
+		complain(o, "agent %s: command must begin with an absolute path inside the sandbox", m.name);
+	if (strcmp(m.policy, "strict") != 0)
+		complain(o, "agent %s: policy must be strict", m.name);
+	for (uint32_t i = 0; i < m.env_n; i++)
+		if (strchr(m.env[i], '=') == NULL)
+			complain(o, "agent %s: environment holds NAME=value, not \"%s\"", m.name, m.env[i]);
+	emit(o, cf_put_agent(frame, sizeof frame, 0, &m), "agent");
+	o->agents++;
+}
+
+static void read_profiles(struct out *o, const char *file)
+{
+	cfg_opt_t profile[] = {CFG_STR("provider", "default", CFGF_NONE), CFG_STR("model", "", CFGF_NONE), CFG_END()};
+	cfg_opt_t agent[] = {CFG_STR_LIST("command", "{}", CFGF_NONE),
+			     CFG_STR_LIST("environment", "{}", CFGF_NONE),
+			     CFG_STR("policy", "strict", CFGF_NONE),
+			     CFG_STR("model_token_file", ".pinfold-run-token", CFGF_NONE),
+			     CFG_STR("event_token_file", ".pinfold-event-token", CFGF_NONE),
+			     CFG_STR("approval_token_file", ".pinfold-approval-token", CFGF_NONE),
+			     CFG_INT("memory_mb", 1024, CFGF_NONE),
+			     CFG_INT("pids", 256, CFGF_NONE),
+			     CFG_INT("workspace_mb", 256, CFGF_NONE),
+			     CFG_INT("workspace_inodes", 20000, CFGF_NONE),
+			     CFG_INT("output_bytes", 200000, CFGF_NONE),
+			     CFG_INT("extra_requests", 2, CFGF_NONE),
+			     CFG_END()};
+	cfg_opt_t opts[] = {CFG_SEC("model_profile", profile, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+			    CFG_SEC("agent", agent, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES), CFG_END()};
+	cfg_t *c = parse(o, opts, file);
+
+	if (c == NULL)
+		return;
+	for (unsigned i = 0; i < cfg_size(c, "model_profile"); i++, o->profiles++) {
+		cfg_t *p = cfg_getnsec(c, "model_profile", i);
+		if (cfg_getstr(p, "model")[0] == '\0')
+			complain(o, "model_profile %s: model is missing", cfg_title(p));
+		EMIT(o, profile, .name = cfg_title(p), .provider = cfg_getstr(p, "provider"),
+		     .model = cfg_getstr(p, "model"));
+	}
+	for (unsigned i = 0; i < cfg_size(c, "agent"); i++)
+		read_agent(o, cfg_getnsec(c, "agent", i));
+	cfg_free(c);
+}
+
+static void read_tenants(struct out *o, const char *file)
+{
+	cfg_opt_t check[] = {CFG_STR_LIST("argv", "{}", CFGF_NONE), CFG_END()};
+	cfg_opt_t tenant[] = {
+	    CFG_STR("agent", "builtin", CFGF_NONE),
+	    CFG_STR("model_profile", "default", CFGF_NONE),
+	    CFG_STR_LIST("extensions", "{.py, .toml, .md, .txt, .json, .yaml, .yml, .ini, .cfg}", CFGF_NONE),
+	    CFG_INT("max_steps", 20, CFGF_NONE),
+	    CFG_INT("max_wall_seconds", 220, CFGF_NONE),
+	    CFG_INT("check_seconds", 60, CFGF_NONE),
+	    CFG_INT("max_concurrent_runs", 4, CFGF_NONE),
+	    CFG_INT("max_queued_runs", 100, CFGF_NONE),
+	    CFG_SEC("check", check, CFGF_MULTI),
+	    CFG_END()};
+	cfg_opt_t opts[] = {CFG_SEC("tenant", tenant, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES), CFG_END()};
+	/* What a tenant may run where its file names no check. */
+	static const struct cf_tenant_check defaults[] = {
+	    {.argv_n = 3, .argv = {"git", "diff", "--check"}},
+	    {.argv_n = 4, .argv = {"python3", "-m", "pytest", "-q"}},
+	    {.argv_n = 5, .argv = {"python3", "-m", "compileall", "-q", "."}},
+	    {.argv_n = 4, .argv = {"python3", "-m", "unittest", "discover"}},
+	};
+	cfg_t *c = parse(o, opts, file);
+
+	if (c == NULL)
+		return;
+	for (unsigned i = 0; i < cfg_size(c, "tenant"); i++, o->tenants++) {
+		cfg_t *t = cfg_getnsec(c, "tenant", i);
+		struct cf_tenant m = {.name = cfg_title(t),
+				      .default_agent = cfg_getstr(t, "agent"),
+				      .default_profile = cfg_getstr(t, "model_profile"),
+				      .max_steps = (uint32_t)number(o, t, "max_steps", 1, 1000),
+				      .max_wall_seconds = (uint32_t)number(o, t, "max_wall_seconds", 1, 240),
+				      .check_seconds = (uint32_t)number(o, t, "check_seconds", 1, 3600),
+				      .max_concurrent_runs = (uint32_t)number(o, t, "max_concurrent_runs", 1, 512),
+				      .max_queued_runs = (uint32_t)number(o, t, "max_queued_runs", 1, 100000)};
+		m.extensions_n = strings(o, t, "extensions", m.extensions, 64);
+		emit(o, cf_put_tenant(frame, sizeof frame, 0, &m), "tenant");
+		unsigned checks = cfg_size(t, "check");
+		for (unsigned k = 0; k < checks; k++) {
+			struct cf_tenant_check e = {.tenant = m.name};
+			e.argv_n = strings(o, cfg_getnsec(t, "check", k), "argv", e.argv, 16);
+			if (e.argv_n == 0)
+				complain(o, "tenant %s: a check without argv", m.name);
+			emit(o, cf_put_tenant_check(frame, sizeof frame, 0, &e), "check");
+		}
+		for (size_t k = 0; checks == 0 && k < sizeof defaults / sizeof *defaults; k++) {
+			struct cf_tenant_check e = defaults[k];
+			e.tenant = m.name;
+			emit(o, cf_put_tenant_check(frame, sizeof frame, 0, &e), "check");
+		}
+	}
+	cfg_free(c);
+}
+
+static int is_conf(const struct dirent *d)
+{
+	size_t n = strlen(d->d_name);
+
+	return d->d_name[0] != '.' && n > 5 && strcmp(d->d_name + n - 5, ".conf") == 0;
+}
+
+static void each(struct out *o, const char *folder, void (*take)(struct out *, const char *))
+{
+	char dir[512], file[1024];
+	struct dirent **list;
+	int n;
+
+	snprintf(dir, sizeof dir, "%s/%s", place_dir(PLACE_SYSCONF), folder);
+	n = scandir(dir, &list, is_conf, alphasort);
+	if (n < 0) {
+		o->file = dir;
+		complain(o, "cannot be read: %s", strerror(errno));
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		snprintf(file, sizeof file, "%s/%s", dir, list[i]->d_name);
+		take(o, file);
+		free(list[i]);
+	}
+	free(list);
+}
+
+bool conf_read(int fd)
+{
+	struct out o = {.fd = fd};
+	char file[512];
+
+	snprintf(file, sizeof file, "%s/pinfold.conf", place_dir(PLACE_SYSCONF));
+	read_global(&o, file);
+	each(&o, "providers.d", read_providers);
+	each(&o, "profiles.d", read_profiles);
+	each(&o, "tenants.d", read_tenants);
+	o.file = place_dir(PLACE_SYSCONF);
+	if (!o.bad && (o.tenants == 0 || o.providers == 0 || o.profiles == 0 || o.agents == 0))
+		complain(&o, "needs at least one provider, model_profile, agent and tenant: run \"pinfold setup\"");
+	EMIT(&o, end, .nothing = 0);
+	return !o.bad;
+}

@@ -1,0 +1,97 @@
+/*
+ * pinfold: the command for tenants (over HTTP) and operators (over the admin socket, root only).
+ * Tokens come from the environment or a 0600 file, never from the command line.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "lib/die.h"
+#include "lib/place.h"
+#include "lib/text.h"
+
+static const struct command commands[] = {
+    {"run", "[-i TEXT | -f FILE] [--allow GLOB]... [--check \"ARGV\"]... [--detach] [--patch] [DIR]",
+     "upload DIR, run the agent on it, follow its events", cmd_run},
+    {"ps", "[--status S]", "list runs, newest first", cmd_ps},
+    {"show", "RUN", "one run's state and results", cmd_show},
+    {"events", "[-f] RUN", "a run's events; -f follows until it ends", cmd_events},
+    {"cancel", "RUN", "ask for the end of a run", cmd_cancel},
+    {"artifacts", "RUN [NAME]", "list what a run left, or print one of it", cmd_artifacts},
+    {"setup", "[--help]", "make what a first start needs (root)", cmd_setup},
+    {"token", "create|list|revoke ...", "a tenant's tokens (root)", cmd_token},
+    {"config", "check", "read the configuration as the daemon would", cmd_config},
+};
+
+static int help(FILE *to, int status)
+{
+	fputs("usage: pinfold [--server URL] [--token-env NAME] [--token-file FILE] [--json] COMMAND ...\n\n", to);
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
+	fputs("\nThe server is --server or PINFOLD_URL; the token is --token-env's variable, --token-file, "
+	      "PINFOLD_TOKEN\n"
+	      "or PINFOLD_DEVICE_TOKEN. Exit status: 0 completed, 1 failed, 2 usage, 3 cancelled, 4 unreachable.\n",
+	      to);
+	return status;
+}
+
+int usage(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("pinfold: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputs(" (see pinfold --help)\n", stderr);
+	return EXIT_USAGE;
+}
+
+void say_foreign(FILE *to, const char *text, size_t n)
+{
+	struct buf b;
+
+	buf_init(&b, 4 * n + 64);
+	text_log(&b, text, n, 4 * n + 64);
+	if (!buf_failed(&b))
+		fwrite(b.p, 1, b.n, to);
+	buf_free(&b);
+}
+
+const char *member(const struct json *object, const char *key)
+{
+	const struct json *v = object != NULL ? json_get(object, key) : NULL;
+
+	return v != NULL && v->type == JSON_STRING ? v->text : "";
+}
+
+int main(int argc, char **argv)
+{
+	struct cli cli = {.server = getenv("PINFOLD_URL")};
+	int i = 1;
+
+	log_open("pinfold");
+	if (!place_init())
+		fatal("PINFOLD_ROOT must be an absolute, short path");
+	for (; i < argc && argv[i][0] == '-'; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return help(stdout, 0);
+		if (strcmp(argv[i], "--json") == 0)
+			cli.json = true;
+		else if (i + 1 < argc && strcmp(argv[i], "--server") == 0)
+			cli.server = argv[++i];
+		else if (i + 1 < argc && strcmp(argv[i], "--token-env") == 0)
+			cli.token_env = argv[++i];
+		else if (i + 1 < argc && strcmp(argv[i], "--token-file") == 0)
+			cli.token_file = argv[++i];
+		else
+			return usage("unknown option %s", argv[i]);
+	}
+	if (i >= argc)
+		return help(stderr, EXIT_USAGE);
+	for (size_t k = 0; k < sizeof commands / sizeof *commands; k++)
+		if (strcmp(commands[k].name, argv[i]) == 0)
+			return commands[k].run(&cli, argc - i, argv + i);
+	return usage("unknown command %s", argv[i]);
+}
