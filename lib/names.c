@@ -1,0 +1,28 @@
+/* The words for the enums of lib/names.h, as they appear in answers and events. */
+#include "lib/names.h"
+#include <string.h>
+
+const char *const phase_names[PHASE__COUNT] = {
+    [PHASE_WAITING] = "waiting",       [PHASE_STAGING] = "staging",
+    [PHASE_EXECUTING] = "executing",   [PHASE_AWAITING_APPROVAL] = "awaiting_approval",
+    [PHASE_COLLECTING] = "collecting", [PHASE_VERIFYING] = "verifying",
+    [PHASE_CLEANING] = "cleaning",
+};
+
+const char *const artifact_names[ART__COUNT] = {
+    [ART_REQUEST] = "request", [ART_EVENTS] = "events",     [ART_CHECKPOINT] = "checkpoint",
+    [ART_PATCH] = "patch",     [ART_TEST_LOG] = "test_log", [ART_RESULT] = "result",
+};
+
+const char *const decision_names[DECISION__COUNT] = {
+    [DECISION_NONE] = "",     [DECISION_ALLOW_ONCE] = "allow_once", [DECISION_ALLOW_SESSION] = "allow_session",
+    [DECISION_DENY] = "deny", [DECISION_CANCEL] = "cancel",
+};
+
+enum artifact artifact_find(const char *name)
+{
+	int i = 0;
+	while (i < ART__COUNT && strcmp(name, artifact_names[i]) != 0)
+		i++;
+	return (enum artifact)i;
+}
