@@ -193,18 +193,19 @@ END {
     # A table of every codec for the truncation test and the fuzz target.
     printf "#include \"%s.h\"\n#include \"tests/unit/codec_table.h\"\n\n", base
     for (i = 0; i < n; i++) { m = order[i]
-      printf "static size_t fill_%s(uint8_t *buf, size_t cap)\n{\n\tstruct %s_%s m = {0};\n", m, P, m
+      printf "static size_t fill_%s(uint8_t *buf, size_t cap, bool truth)\n{\n\tstruct %s_%s m = {0};\n\t(void)truth;\n", m, P, m
       for (k = 0; k < nf[m]; k++) { t = ft[m, k]; f = fn[m, k]
         if (t == "id") printf "\tm.%s = \"id-%d\";\n", f, k
         else if (t == "str") printf "\tm.%s = \"%s\";\n", f, (fm[m, k] >= 3 ? "abc" : "a")
         else if (t == "bytes") printf "\tm.%s = (struct wire_bytes){(const uint8_t *)\"\\001\\000\\377\", %d};\n", f, (fm[m, k] < 3 ? fm[m, k] : 3)
         else if (t == "strs") printf "\tm.%s_n = 1;\n\tm.%s[0] = \"x\";\n", f, f
-        else if (t == "bool") printf "\tm.%s = true;\n", f
+        else if (t == "bool") printf "\tm.%s = truth;\n", f
         else printf "\tm.%s = 1;\n", f }
       if (kind[m] == "msg") printf "\treturn %s_put_%s(buf, cap, 7, &m);\n}\n", P, m; else printf "\treturn %s_put_%s(buf, cap, &m);\n}\n", P, m
-      printf "static bool read_%s(const uint8_t *p, size_t len)\n{\n\tstruct %s_%s m;\n\treturn %s_get_%s(p, len, &m);\n}\n", m, P, m, P, m }
+      printf "static bool read_%s(const uint8_t *p, size_t len)\n{\n\tstruct %s_%s m;\n\treturn %s_get_%s(p, len, &m);\n}\n", m, P, m, P, m
+      printf "static size_t again_%s(const uint8_t *p, size_t len, uint8_t *buf, size_t cap, uint64_t op)\n{\n\tstruct %s_%s m;\n\t(void)op;\n\tif (!%s_get_%s(p, len, &m))\n\t\treturn 0;\n\treturn %s_put_%s(buf, cap, %s&m);\n}\n", m, P, m, P, m, P, m, (kind[m] == "msg" ? "op, " : "") }
     printf "\nconst struct codec_row %s_codecs[] = {\n", P
-    for (i = 0; i < n; i++) printf "\t{\"%s\", fill_%s, read_%s},\n", order[i], order[i], order[i]
+    for (i = 0; i < n; i++) printf "\t{\"%s\", %s, %s_MAX_%s, fill_%s, read_%s, again_%s},\n", order[i], (kind[order[i]] == "msg" ? "true" : "false"), U, up(order[i]), order[i], order[i], order[i]
     print "\t{0},\n};"
   } else if (out == "md") {
     printf "| message | number | from | permitted in | then | descriptors | fields |\n| --- | --- | --- | --- | --- | --- | --- |\n"

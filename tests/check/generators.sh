@@ -1,0 +1,139 @@
+#!/bin/sh
+# Each generator takes the tables of the tree, and refuses each bad one below with file and line.
+src=$(cd "${srcdir:-.}" && pwd)
+awk=${AWK:-awk}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+# Most tables come by a pipe, whose reader is a shell of its own: counts and complaints are lines in files.
+TAB=$(printf '\t')
+
+run() { # generator, file
+	case $1 in
+	msg) $awk -v base=gen/x -v out=c -f "$src/tools/gen-msg.awk" "$2" ;;
+	errors) $awk -v out=c -f "$src/tools/gen-errors.awk" "$2" ;;
+	routes) $awk -v out=h -f "$src/tools/gen-routes.awk" "$2" ;;
+	fsm) $awk -v out=c -f "$src/tools/gen-fsm.awk" "$src/spec/errors.tab" "$2" ;;
+	schema) $awk -v out=c -f "$src/tools/gen-schema.awk" "$src/spec/errors.tab" "$2" ;;
+	esac
+}
+takes() { # generator, file
+	echo >>count
+	run "$1" "$2" >out 2>err && [ -s out ] || echo "gen-$1.awk refuses $2: $(cat err)" >>bad
+}
+# refuses GENERATOR WORDS: the table is standard input, | stands for a tab; WORDS must be in the reason.
+refuses() {
+	echo >>count
+	if [ "$1" = msg ] || [ "$1" = fsm ]; then cat >bad.in; else tr '|' "$TAB" >bad.in; fi
+	if run "$1" bad.in >out 2>err; then
+		echo "gen-$1.awk takes a table with: $2" >>bad
+	elif ! grep -q "^bad.in:.*$2" err; then
+		echo "gen-$1.awk refuses '$2' with another reason: $(cat err)" >>bad
+	fi
+}
+
+for f in store sandbox bundle conf; do takes msg "$src/spec/$f.msg"; done
+takes msg "$src/spec/records.rec"
+takes errors "$src/spec/errors.tab"
+takes routes "$src/spec/routes.tab"
+takes fsm "$src/spec/run.fsm"
+takes schema "$src/spec/schema.tab"
+
+refuses errors 'number 1 of b is already a' <<'END'
+1|a|400|no|A.
+1|b|400|no|B.
+END
+refuses errors 'is already dropped' <<'END'
+1|dropped|400|no|A.
+1|b|400|no|B.
+END
+refuses errors 'code a used twice' <<'END'
+1|a|400|no|A.
+2|a|400|no|B.
+END
+echo '1|a|299|no|A.' | refuses errors 'unknown status 299'
+echo '1|a|400|maybe|A.' | refuses errors 'retry must be'
+echo '1|a|400|no|' | refuses errors 'no sentence'
+echo '0|a|400|no|A.' | refuses errors 'bad number'
+echo '1|A|400|no|A.' | refuses errors 'bad code'
+echo '# nothing' | refuses errors 'no errors'
+
+refuses routes 'has the shape of line 1' <<'END'
+public|GET|/v1/runs/{runId}|api|-|0|-|-|a
+public|GET|/v1/runs/{id}|api|-|0|-|-|b
+END
+echo 'internal|GET|/x|run|-|0|-|-|a' | refuses routes 'needs an audience'
+echo 'internal|GET|/x|api|model|0|-|-|a' | refuses routes 'run tokens only'
+echo 'internal|GET|/x|run,device|model|0|-|-|a' | refuses routes 'run tokens only'
+echo 'public|GET|/x|run|-|0|-|-|a' | refuses routes 'not for run tokens'
+echo 'public|GET|/x|api|model|0|-|-|a' | refuses routes 'has no audience'
+echo 'public|GET|/x|root|-|0|-|-|a' | refuses routes 'unknown principal'
+echo 'public|GET|/x|none,api|-|0|-|-|a' | refuses routes 'stands alone'
+echo 'public|BREW|/x|api|-|0|-|-|a' | refuses routes 'unknown method'
+echo 'public|GET|/x/../y|api|-|0|-|-|a' | refuses routes 'bad path'
+echo 'public|GET|/x/|api|-|0|-|-|a' | refuses routes 'bad path'
+echo 'public|GET|/{a}/{b}/{c}|api|-|0|-|-|a' | refuses routes 'more than two'
+echo 'public|POST|/x|api|-|0|any|-|a' | refuses routes 'body limit of 0'
+echo 'public|POST|/x|api|-|9|text/plain|-|a' | refuses routes 'unknown content type'
+echo 'public|GET|/x|api|-|0|-|fly|a' | refuses routes 'unknown right'
+echo 'public|GET|/x|api|-|0|-|-' | refuses routes 'nine columns'
+echo 'outside|GET|/x|api|-|0|-|-|a' | refuses routes 'side must be'
+
+echo 'b|f|text|yes|-|-|9|invalid_json' | refuses schema 'unknown type text'
+echo 'b|f|string|yes|-|-|9|no_such_error' | refuses schema 'unknown error no_such_error'
+echo 'b|f|string|yes|-|-|9|invalid_json|no_such_error' | refuses schema 'unknown error no_such_error'
+echo 'b|f|string|yes|-|-|-|invalid_json' | refuses schema 'string needs a maximum'
+echo 'b|f|array|yes|1|-|-|invalid_json' | refuses schema 'array needs a maximum'
+echo 'b|f|integer|yes|3|2|-|invalid_json' | refuses schema 'min is above max'
+echo 'b|f|integer|perhaps|1|2|-|invalid_json' | refuses schema 'required must be'
+echo 'b|f.g|integer|yes|1|2|-|invalid_json' | refuses schema 'not in an object'
+echo 'b|f[]|integer|yes|1|2|-|invalid_json' | refuses schema 'not in an array'
+refuses schema 'b f twice' <<'END'
+b|f|integer|yes|1|2|-|invalid_json
+b|f|integer|yes|1|2|-|invalid_json
+END
+
+# A good machine, then one word changed at a time.
+machine='machine m
+states a b c
+public a b c
+final c
+events go end
+a go:b refuse:internal_error
+b keep go:c
+c keep keep'
+echo "$machine" >good.fsm
+takes fsm good.fsm
+echo "$machine" | sed 's/^b keep/b go:d/' | refuses fsm 'unknown state d'
+echo "$machine" | sed 's/^final c/final d/' | refuses fsm 'unknown state d'
+echo "$machine" | sed 's/internal_error/no_such_error/' | refuses fsm 'unknown error'
+echo "$machine" | sed 's/^b keep go:c/b keep/' | refuses fsm 'no cell for end'
+echo "$machine" | sed '/^b/d' | refuses fsm 'state b has no line'
+echo "$machine" | sed 's/^c keep keep/c keep go:a/' | refuses fsm 'a way out of the final state c'
+echo "$machine" | sed 's/^a go:b/a go:c/' | refuses fsm 'state b cannot be reached'
+echo "$machine" | sed 's/^b keep go:c/b keep keep/; s/^a go:b refuse:internal_error/a go:b go:c/' | refuses fsm 'no final state can be reached from b'
+echo "$machine" | sed 's/^b keep/b stay/' | refuses fsm 'a cell is'
+echo "$machine" | sed 's/^public a b c/public a b/' | refuses fsm 'one public word a state'
+
+head='protocol x 1 500
+role r
+state s'
+msg() { printf '%s\n' "$head"; cat; }
+echo 'u8 v' | msg | refuses msg 'field outside a message'
+printf 'msg A 1 up r s s fds=0\nmsg B 1 up r s s fds=0\n' | msg | refuses msg 'number 1 of B is already A'
+printf 'msg A 1 up r s s fds=0\nmsg A 2 up r s s fds=0\n' | msg | refuses msg 'name A used twice'
+echo 'msg A 1 up q s s fds=0' | msg | refuses msg 'unknown role q'
+echo 'msg A 1 up r t s fds=0' | msg | refuses msg 'unknown state t'
+echo 'msg A 1 up r s t fds=0' | msg | refuses msg 'unknown state t'
+echo 'msg A 1 up r s s' | msg | refuses msg 'msg NAME NUMBER up'
+echo 'msg A 1 sideways r s s fds=0' | msg | refuses msg 'direction'
+echo 'msg A 1 down fds=0 s' | msg | refuses msg 'down message has no states'
+echo 'msg A 1 up r s s fds=0 reply=B' | msg | refuses msg 'does not exist'
+printf 'msg A 1 down fds=0\nu12 v\n' | msg | refuses msg 'unknown type u12'
+printf 'msg A 1 down fds=0\nstr v\n' | msg | refuses msg 'has no maximum'
+printf 'msg A 1 down fds=0\nstrs v 3\n' | msg | refuses msg 'needs a count and a maximum'
+printf 'msg A 1 down fds=0\nu8 v\nu8 v\n' | msg | refuses msg 'field v twice'
+printf 'msg A 1 down fds=0\nbytes v 600\n' | msg | refuses msg 'the frame holds 500'
+
+echo "$(wc -l <count) tables"
+[ ! -e bad ] || { cat bad; exit 1; }

@@ -1,0 +1,8 @@
+/* libFuzzer target: every decoder of gen/bundle_msg over one input. */
+#include "tests/fuzz/fuzz_codecs.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	fuzz_codecs(bn_codecs, data, size);
+	return 0;
+}

@@ -1,0 +1,50 @@
+#!/bin/sh
+# Checks which libraries each program of a finished build needs.
+#
+#   tools/check-link.sh [BUILD-FOLDER]
+#
+# A line below: program, then the libraries it may need. Anything else is refused: a library that is only
+# linked and not used is also code in that process. Exit 0 all is well, 1 not, 77 a build with sanitizers.
+build=${1:-.}
+bad=0
+checked=0
+while read -r name may; do
+	case $name in '' | '#'*) continue ;; esac
+	file=$(find "$build" -name .libs -prune -o -type f -name "$name" -perm -u+x -print | head -n 1)
+	if [ -z "$file" ]; then
+		echo "$name: not built"
+		bad=1
+		continue
+	fi
+	needed=$(readelf -d "$file" 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+	case $needed in *libasan* | *libubsan* | *libtsan* | *libclang_rt*)
+		echo "$name: built with sanitizers, not checked"
+		exit 77
+		;;
+	esac
+	checked=$((checked + 1))
+	for lib in $needed; do
+		short=${lib%%.so*}
+		case " libc ld-linux-x86-64 ld-linux-aarch64 $may " in
+		*" $short "*) ;;
+		*)
+			echo "$name: may not link $lib"
+			bad=1
+			;;
+		esac
+	done
+done <<'LIST'
+# Root: the C library, and helpers for system calls and capabilities.
+pinfold-sandboxd libseccomp libcap-ng
+pinfold-runner
+# Each library is linked by the one process whose business it is.
+pinfold-stored   libdb-5.3 libcrypto libyajl
+pinfold-fcgi     libfcgi libcrypto libyajl
+pinfold-gateway  libmicrohttpd libcurl libcrypto libyajl
+pinfold-steward  libgit2 libseccomp libcrypto libyajl
+pinfold-conf     libconfuse libcrypto
+pinfold-agent    libcurl libyajl
+pinfold          libcurl libconfuse libcrypto libyajl
+LIST
+echo "$checked programs checked"
+exit $bad
