@@ -1,0 +1,217 @@
+# A private instance: folder, ids, processes, web server. Sourced by quickstart.
+# Everything it starts dies with it (parent-death signals); everything it makes is below one folder.
+
+inst_root= inst_port= inst_web=lighttpd inst_upstream= inst_model= inst_config= inst_scenario=
+inst_made_root=no inst_stopping=no pid_sandboxd= pid_web= pid_model= inst_build=
+
+parse_up_options() {
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--root | --port | --web-server | --upstream | --model | --config | --scenario)
+			[ $# -ge 2 ] || { say "quickstart: $1 needs a value"; return 1; } ;;
+		*) say "quickstart: unknown option $1"; return 1 ;;
+		esac
+		case $1 in
+		--root) inst_root=$2 ;;
+		--port) inst_port=$2 ;;
+		--web-server) inst_web=$2 ;;
+		--upstream) inst_upstream=$2 ;;
+		--model) inst_model=$2 ;;
+		--config) inst_config=$2 ;;
+		--scenario) inst_scenario=$2 ;;
+		esac
+		shift 2
+	done
+	case $inst_root in '' | /*) ;; *) inst_root=$PWD/$inst_root ;; esac
+	case $inst_port in *[!0-9]*) say "quickstart: --port takes a number"; return 1 ;; esac
+	[ "$inst_web" = lighttpd ] || { say "quickstart: --web-server: only lighttpd is possible so far"; return 1; }
+	[ -z "$inst_config" ] || [ -r "$inst_config" ] || { say "quickstart: $inst_config cannot be read"; return 1; }
+	[ -z "$inst_scenario" ] || [ -r "$inst_scenario" ] || { say "quickstart: $inst_scenario cannot be read"; return 1; }
+}
+
+# Numeric ids that no other instance uses: a range is held by a lock on a file while this script lives.
+# The lock is inherited by nobody else, so it ends with us.
+take_uid_range() {
+	local k file
+	for k in $(seq 0 199); do
+		file=/run/lock/pinfold-ids-$k
+		exec 8>"$file" || continue
+		if flock -n 8 && [ /proc/self/fd/8 -ef "$file" ]; then
+			inst_uid_lock=$file
+			inst_uid_base=$((1600000000 + k * 1000))
+			return 0
+		fi
+		exec 8>&-
+	done
+	stop_with "200 instances are running already"
+}
+
+port_is_free() { ! (exec 7<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+pick_port() {
+	local p
+	if [ -n "$inst_port" ]; then
+		port_is_free "$inst_port" || stop_with "port $inst_port is in use: choose another with --port"
+		return
+	fi
+	for p in $(seq 8080 8279); do
+		port_is_free "$p" && inst_port=$p && return
+	done
+	stop_with "no free port between 8080 and 8279: choose one with --port"
+}
+
+cli() { PINFOLD_ROOT=$inst_root "$inst_root/usr/bin/pinfold" "$@"; }
+
+# For the background only: becomes the program. Ends with this script, whatever happens to it; holds none of its locks.
+child() { exec setpriv --pdeathsig TERM "$@" 8>&- 9>&-; }
+
+start_model() {
+	local dir=$inst_root/model n
+	mkdir -p "$dir" && chmod 755 "$dir"
+	: >"$dir/out"
+	child "$inst_root/usr/libexec/pinfold/pinfold-scripted-model" --listen 127.0.0.1:0 --self-signed "$dir" \
+		${inst_scenario:+--scenario "$inst_scenario"} --log "$dir/log" >"$dir/out" 2>>"$dir/errors" &
+	pid_model=$!
+	for n in $(seq 100); do
+		model_port=$(sed -n 's/^listening //p' "$dir/out")
+		[ -n "$model_port" ] && break
+		kill -0 "$pid_model" 2>/dev/null || break
+		sleep 0.05
+	done
+	[ -n "$model_port" ] || { cat "$dir/errors" >&2; stop_with "the scripted model did not start"; }
+}
+
+write_web_conf() {
+	local dir=$inst_root/web
+	mkdir -p "$dir" && chmod 755 "$dir"
+	sed "s#/run/pinfold/public/fcgi.sock#$inst_root/run/pinfold/public/fcgi.sock#" "$top/etc/web-servers/lighttpd.conf" >"$dir/pinfold.conf"
+	: >"$dir/error.log" && chown www-data "$dir/error.log"
+	cat >"$dir/lighttpd.conf" <<T
+server.document-root = "$dir"
+server.bind = "127.0.0.1"
+server.port = $inst_port
+server.username = "www-data"
+server.groupname = "www-data"
+server.errorlog = "$dir/error.log"
+include "$dir/pinfold.conf"
+T
+}
+
+start_web() {
+	child lighttpd -D -f "$inst_root/web/lighttpd.conf" >>"$inst_root/web/out.log" 2>&1 &
+	pid_web=$!
+}
+
+start_sandboxd() {
+	PINFOLD_ROOT=$inst_root child "$inst_root/usr/sbin/pinfold-sandboxd" >&2 &
+	pid_sandboxd=$!
+}
+
+wait_ready() {
+	local n
+	for n in $(seq 300); do
+		[ "$(curl -s --noproxy '*' -o /dev/null -w '%{http_code}' "http://127.0.0.1:$inst_port/readyz" 2>/dev/null)" = 200 ] && return 0
+		kill -0 "$pid_sandboxd" 2>/dev/null || return 1
+		kill -0 "$pid_web" 2>/dev/null || { cat "$inst_root/web/out.log" >&2; return 1; }
+		sleep 0.1
+	done
+	return 1
+}
+
+inst_stop() {
+	local pid n
+	[ "$inst_stopping" = no ] || return 0
+	inst_stopping=yes
+	for pid in $pid_web $pid_sandboxd $pid_model; do kill -TERM "$pid" 2>/dev/null; done
+	for n in $(seq 50); do
+		[ -n "$(jobs -rp)" ] || break
+		sleep 0.1
+	done
+	for pid in $pid_sandboxd $pid_web $pid_model; do kill -KILL "$pid" 2>/dev/null; done
+	wait 2>/dev/null
+	[ "$inst_made_root" = no ] || rm -rf --one-file-system "$inst_root"
+	[ -z "${inst_uid_lock-}" ] || rm -f "$inst_uid_lock"
+}
+
+# Makes the folder, installs the build into it, writes its configuration, starts everything.
+instance_start() {
+	local args=() dir=${PINFOLD_BUILD:-$top/build}
+	take_uid_range
+	if [ -z "$inst_root" ]; then
+		inst_root=$(mktemp -d /tmp/pinfold.XXXXXX) || exit 1
+		inst_made_root=yes
+	fi
+	trap 'inst_stop; exit 143' TERM
+	trap 'inst_stop; exit 130' INT
+	trap 'inst_stop' EXIT
+	mkdir -p "$inst_root" && chmod 711 "$inst_root" || exit 1
+	(flock 9 && make -C "$dir" install DESTDIR="$inst_root" >"$dir/install.log" 2>&1) 9>"$dir/.lock" || {
+		tail -n 5 "$dir/install.log" >&2
+		stop_with "installing into $inst_root failed"
+	}
+	pick_port
+	args=(--uid-base "$inst_uid_base" --web-group www-data)
+	if [ -n "$inst_upstream" ]; then
+		export PINFOLD_UPSTREAM_KEY=${PINFOLD_UPSTREAM_KEY:-sk-upstream-of-a-test-instance}
+		args+=(--base-url "$inst_upstream" --model "${inst_model:-test-model}" --provider-key-env PINFOLD_UPSTREAM_KEY)
+		inst_asks="$inst_upstream"
+	elif [ -n "${OPENAI_API_KEY-}" ]; then
+		args+=(--base-url https://api.openai.com/v1 --model "${inst_model:-gpt-4.1-mini}" --provider-key-env OPENAI_API_KEY)
+		inst_asks="the OpenAI API (OPENAI_API_KEY is set: this costs money)"
+	else
+		start_model
+		export PINFOLD_SCRIPTED_KEY="sk-scripted-model-takes-any-key"
+		args+=(--base-url "https://127.0.0.1:$model_port/v1" --ca-file "$inst_root/model/ca.pem" --scripted
+			--model "${inst_model:-scripted-model}" --provider-key-env PINFOLD_SCRIPTED_KEY)
+		inst_asks="the SCRIPTED MODEL (canned answers, no AI)"
+	fi
+	if [ -d "$inst_root/etc/pinfold/providers.d" ]; then
+		# A root that is used again: ids and upstream are this start's, the rest stays.
+		rm -f "$inst_root/etc/pinfold/pinfold.conf" "$inst_root/etc/pinfold/providers.d/default.conf"
+		[ -z "$inst_model" ] || rm -f "$inst_root/etc/pinfold/profiles.d/default.conf"
+	fi
+	cli setup "${args[@]}" >&2 || exit 1
+	[ -z "$inst_config" ] || cat "$inst_config" >>"$inst_root/etc/pinfold/pinfold.conf"
+	unset PINFOLD_UPSTREAM_KEY PINFOLD_SCRIPTED_KEY
+	chown -R "$((inst_uid_base + 1)):$((inst_uid_base + 1))" "$inst_root/var/lib/pinfold/store" 2>/dev/null
+	write_web_conf
+	start_sandboxd
+	start_web
+	wait_ready || stop_with "the instance did not become ready; the lines above say why"
+	cli setup --token-file "$inst_root/api-token" --device-token-file "$inst_root/device-token" >&2 || exit 1
+	inst_url=http://127.0.0.1:$inst_port
+}
+
+# Waits; a dead sandboxd or web server is started again, as systemd would do it.
+instance_wait() {
+	while :; do
+		wait -n 2>/dev/null
+		kill -0 "$pid_sandboxd" 2>/dev/null || { say "quickstart: sandboxd ended; starting it again"; sleep 0.2; start_sandboxd; }
+		kill -0 "$pid_web" 2>/dev/null || { say "quickstart: the web server ended; starting it again"; sleep 0.2; start_web; }
+	done
+}
+
+instance_serve() {
+	instance_start
+	printf 'ready {"url":"%s","apiTokenFile":"%s","deviceTokenFile":"%s","pid":%d}\n' "$inst_url" "$inst_root/api-token" \
+		"$inst_root/device-token" $$
+	instance_wait
+}
+
+instance_sample() {
+	local status run
+	say "starting a private instance"
+	instance_start
+	say "serving $inst_url (lighttpd), asking $inst_asks"
+	say ""
+	PINFOLD_URL=$inst_url PINFOLD_ROOT=$inst_root "$inst_root/usr/bin/pinfold" --token-file "$inst_root/api-token" run --patch \
+		-i "The test in this project fails. Find out why, repair calc.py, and make the test pass." \
+		--allow calc.py --check "python3 -m unittest discover" "$top/examples/calc"
+	status=$?
+	[ "$1" = --once ] && exit $status
+	say ""
+	say "Pinfold stays up until Ctrl-C. Try it:"
+	say "  export PINFOLD_URL=$inst_url"
+	say "  sudo -E ./pinfold --token-file $inst_root/api-token ps"
+	instance_wait
+}

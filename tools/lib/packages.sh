@@ -1,0 +1,46 @@
+# Debian packages that Pinfold needs, installed only where missing. Sourced by quickstart.
+
+packages_base="build-essential autoconf automake pkg-config libfcgi-dev libssl-dev libdb5.3-dev libyajl-dev
+	libcurl4-openssl-dev libmicrohttpd-dev libconfuse-dev libgit2-dev libseccomp-dev libcap-ng-dev libcmocka-dev
+	lighttpd git python3 curl ca-certificates util-linux procps"
+packages_check="python3-pytest clang clang-format libclang-rt-14-dev cppcheck bubblewrap binutils iproute2 mandoc"
+
+# A package that starts a service when installed must not take port 80 from anybody here.
+packages_quietly() {
+	local policy=/usr/sbin/policy-rc.d mine=no status
+	if [ ! -e "$policy" ]; then
+		printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy" && mine=yes
+	fi
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >"$log" 2>&1
+	status=$?
+	[ "$mine" = no ] || rm -f "$policy"
+	return $status
+}
+
+# install_packages SET...: installs what is missing of these sets.
+install_packages() {
+	local set name missing= log
+	for set; do
+		local list="packages_$set"
+		for name in ${!list}; do
+			case $(dpkg-query -W -f='${Status}' "$name" 2>/dev/null) in
+			*" installed") ;;
+			*) missing="$missing $name" ;;
+			esac
+		done
+	done
+	[ -n "$missing" ] || return 0
+	command -v apt-get >/dev/null || stop_with "this is not a Debian machine; install the counterparts of:$missing"
+	say "installing Debian packages:$missing"
+	log=$(mktemp) || return 1
+	# The lists may be absent or old on a fresh machine; an install that fails is tried once more after an update.
+	if ! packages_quietly $missing; then
+		say "  (refreshing the package lists first)"
+		apt-get update -q >"$log" 2>&1 && packages_quietly $missing || {
+			tail -n 20 "$log" >&2
+			rm -f "$log"
+			stop_with "the packages could not be installed; the lines above say why"
+		}
+	fi
+	rm -f "$log"
+}
