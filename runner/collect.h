@@ -1,0 +1,13 @@
+/*
+ * Takes what the agent left: every file of /workspace/source, and /workspace/response.json.
+ */
+#ifndef RUNNER_COLLECT_H
+#define RUNNER_COLLECT_H
+#include "runner/launch.h"
+#include "runner/result.h"
+
+enum { COLLECT_CLAIM_MAX = 1000000 };
+
+/* Writes ENTRY..., CLAIM, COLLECTED. Call it when no process but this one is left. NULL, or what failed. */
+const char *collect(const struct warden *w, struct result *r, const struct bn_go *limits);
+#endif

@@ -1,0 +1,285 @@
+/*
+ * Starts a process as the agent, watches it, and kills everything when it ends.
+ * It trusts the kernel alone: not exit codes, not process groups, not pipes that a grandchild may hold.
+ * It never waits for a process without a limit and never signals a number: kill(-1) from pid 1 reaches
+ * every process of the box and nothing else.
+ */
+#include "runner/launch.h"
+#include "lib/num.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Set by a signal handler, which cannot be given anything else. */
+static volatile sig_atomic_t stop_asked;
+
+/* How far a child came; told through a close-on-exec pipe, so that silence means exec worked. */
+enum step { STEP_GROUP, STEP_UID, STEP_CWD, STEP_IO, STEP_EXEC, STEP__COUNT };
+static const char *const step_names[STEP__COUNT] = {"joining its cgroup", "dropping to its uid", "entering its folder",
+						    "setting up its descriptors", "starting its program"};
+
+struct report {
+	int step, errnum;
+};
+
+static void on_signal(int sig)
+{
+	if (sig == SIGTERM)
+		stop_asked = 1;
+}
+
+static void arm_death_signal(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_DUMPABLE, 0);
+}
+
+void launch_init(const struct warden *w)
+{
+	sigset_t set;
+	struct sigaction sa = {.sa_handler = on_signal};
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_SETMASK, &set, NULL); /* delivered inside ppoll only */
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGCHLD, &sa, NULL);
+	arm_death_signal();
+	launch_check_control(w); /* it may have died before the signal was armed */
+}
+
+static void wait_a_little(int out, int control, uint64_t ms)
+{
+	struct pollfd p[2] = {{.fd = control}, {.fd = out, .events = POLLIN}};
+	struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+	sigset_t none;
+	sigemptyset(&none);
+	if (ppoll(p, 2, &t, &none) > 0 && (p[0].revents & (POLLHUP | POLLERR | POLLNVAL)))
+		_exit(1);
+}
+
+void launch_check_control(const struct warden *w)
+{
+	wait_a_little(-1, w->control, 0);
+}
+
+bool launch_stopping(void)
+{
+	sigset_t pending;
+	if (!stop_asked && !sigpending(&pending) && sigismember(&pending, SIGTERM))
+		stop_asked = 1;
+	return stop_asked;
+}
+
+/* --- in the child --------------------------------------------------------------------------------- */
+
+static bool join_groups(const struct warden *w)
+{
+	for (int i = 0; i < w->groups_n; i++) {
+		if (write(w->groups[i], "0", 1) != 1)
+			return false;
+	}
+	return true;
+}
+
+/* Gives up root of the box for good: ids, groups, every capability set. */
+static bool become_agent(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {{0}};
+	/* setgroups is denied where the user namespace forbids it; then there must be no group to give up. */
+	if (setgroups(0, NULL) && getgroups(0, NULL) != 0)
+		return false;
+	if (setresgid(LAUNCH_GID, LAUNCH_GID, LAUNCH_GID) || setresuid(LAUNCH_UID, LAUNCH_UID, LAUNCH_UID))
+		return false;
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	if (syscall(SYS_capset, &head, none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return false;
+	return getuid() == LAUNCH_UID && geteuid() == LAUNCH_UID && setresuid(0, 0, 0) != 0;
+}
+
+static bool set_io(int out)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	return null >= 0 && dup2(null, 0) == 0 && dup2(out >= 0 ? out : null, 1) == 1 &&
+	       dup2(out >= 0 ? out : null, 2) == 2;
+}
+
+static void default_signals(void)
+{
+	sigset_t none;
+	struct sigaction sa = {.sa_handler = SIG_DFL};
+	for (int i = 1; i < NSIG; i++)
+		sigaction(i, &sa, NULL); /* those that cannot be set stay */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static enum step child_steps(const struct warden *w, const struct launch *l, int out)
+{
+	setsid();
+	umask(022);
+	if (!join_groups(w))
+		return STEP_GROUP;
+	if (!set_io(out))
+		return STEP_IO;
+	if (!become_agent())
+		return STEP_UID;
+	if (chdir(l->cwd))
+		return STEP_CWD;
+	default_signals();
+	if (!l->argv)
+		_exit(l->inside(l->arg));
+	environ = (char **)(uintptr_t)l->env; /* execvp looks the program up in this PATH */
+	execvp(l->argv[0], (char *const *)(uintptr_t)l->argv);
+	return STEP_EXEC;
+}
+
+/* --- in the runner -------------------------------------------------------------------------------- */
+
+/*
+ * The output's pipe belongs to the agent's uid, so that it can open /dev/stdout and /dev/stderr again.
+ * No process of the agent's exists while the effective uid is changed.
+ */
+static bool agent_pipe(int p[2])
+{
+	if (setresuid((uid_t)-1, LAUNCH_UID, (uid_t)-1))
+		return false;
+	int bad = pipe2(p, O_CLOEXEC);
+	if (setresuid((uid_t)-1, 0, (uid_t)-1))
+		_exit(1);
+	arm_death_signal(); /* changing ids cleared it */
+	return !bad && !fcntl(p[0], F_SETFL, O_NONBLOCK);
+}
+
+/*
+ * Takes what is there, keeps what fits. Bounded, so that a busy writer cannot hold the loop. At the end
+ * (nobody holds the other side any more) *fd becomes -1, which poll leaves out.
+ */
+static void drain(int *fd, const struct launch *l, struct outcome *o)
+{
+	uint8_t waste[65536];
+	for (int i = 0; i < 32 && *fd >= 0; i++) {
+		ssize_t n = read(*fd, waste, sizeof waste);
+		if (n == 0)
+			*fd = -1;
+		if (n <= 0)
+			return;
+		size_t room = l->output_cap - o->output_n, take = (size_t)n < room ? (size_t)n : room;
+		if (take)
+			memcpy(l->output + o->output_n, waste, take);
+		o->output_n += take;
+		o->truncated = o->truncated || take < (size_t)n;
+	}
+}
+
+/* Reaps what is dead. Returns false when no child is left at all. */
+static bool reap(pid_t child, bool *ended, struct outcome *o)
+{
+	for (;;) {
+		int st;
+		pid_t pid = waitpid(-1, &st, WNOHANG | __WALL);
+		if (pid == 0)
+			return true;
+		if (pid < 0 && errno != EINTR)
+			return false;
+		if (pid == child && (WIFEXITED(st) || WIFSIGNALED(st))) {
+			*ended = true;
+			o->status = WIFEXITED(st) ? WEXITSTATUS(st) : -WTERMSIG(st);
+		}
+	}
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void watch(const struct warden *w, const struct launch *l, pid_t child, int out, struct outcome *o)
+{
+	uint64_t begin = timer_ms(), kill_at = UINT64_MAX, deadline = begin + l->limit_ms;
+	bool ended = false;
+	while (reap(child, &ended, o) && !ended) {
+		uint64_t now = timer_ms();
+		if (launch_stopping() && kill_at == UINT64_MAX) {
+			o->stopped = true;
+			kill_at = now + LAUNCH_GRACE_MS;
+			kill(-1, SIGTERM);
+		}
+		if (now >= deadline || now >= kill_at) {
+			o->timed_out = now >= deadline;
+			break;
+		}
+		wait_a_little(out, w->control, least(deadline, kill_at) - now);
+		drain(&out, l, o);
+	}
+	/* Forking processes lose the race: a fork with a kill pending fails. Twenty seconds are for a busy disk. */
+	uint64_t give_up = timer_ms() + 20000;
+	while (timer_ms() < give_up) {
+		kill(-1, SIGKILL);
+		if (!reap(child, &ended, o)) {
+			o->clean = true;
+			break;
+		}
+		drain(&out, l, o);
+		wait_a_little(-1, w->control, 2);
+	}
+	drain(&out, l, o);
+	o->duration_ms = (uint32_t)least(timer_ms() - begin, UINT32_MAX);
+}
+
+static void close_pair(int p[2])
+{
+	close(p[0]);
+	close(p[1]);
+}
+
+static void not_started(struct outcome *o, const char *step, int errnum)
+{
+	o->started = false;
+	o->step = step;
+	o->errnum = errnum;
+}
+
+void launch_run(const struct warden *w, const struct launch *l, struct outcome *o)
+{
+	int out[2] = {-1, -1}, told[2];
+	*o = (struct outcome){.clean = true, .stopped = launch_stopping()};
+	if (o->stopped) {
+		not_started(o, "stopping", ECANCELED);
+		return;
+	}
+	if (!agent_pipe(out) || pipe2(told, O_CLOEXEC | O_NONBLOCK)) {
+		not_started(o, "making a pipe", errno);
+		close_pair(out);
+		return;
+	}
+	pid_t child = fork();
+	if (child == 0) {
+		struct report r = {.step = (int)child_steps(w, l, out[1]), .errnum = errno};
+		_exit(write_all(told[1], &r, sizeof r) ? 126 : 127);
+	}
+	int fork_error = errno;
+	close(out[1]);
+	close(told[1]);
+	o->started = child > 0;
+	o->clean = child < 0;
+	if (child > 0)
+		watch(w, l, child, out[0], o);
+	else
+		not_started(o, "forking", fork_error);
+	struct report r;
+	if (child > 0 && read(told[0], &r, sizeof r) == sizeof r && r.step >= 0 && r.step < STEP__COUNT)
+		not_started(o, step_names[r.step], r.errnum);
+	close(told[0]);
+	close(out[0]);
+}

@@ -1,0 +1,49 @@
+/*
+ * Runs one thing as the agent's uid, with a time limit, and leaves no process behind.
+ */
+#ifndef RUNNER_LAUNCH_H
+#define RUNNER_LAUNCH_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LAUNCH_UID = 1000, LAUNCH_GID = 1000, LAUNCH_GROUPS = 10, LAUNCH_GRACE_MS = 5000 };
+
+/* Descriptors the runner was given. */
+struct warden {
+	int control;               /* its end means that sandboxd is gone */
+	int groups[LAUNCH_GROUPS]; /* cgroup.procs files of the agent's groups */
+	int groups_n;
+};
+
+struct launch {
+	const char *const *argv; /* NULL: inside runs instead, with arg, and its value is the exit status */
+	const char *const *env;
+	int (*inside)(const void *arg);
+	const void *arg;
+	const char *cwd;
+	uint64_t limit_ms;
+	uint8_t *output; /* standard output and error; the first output_cap bytes are kept */
+	size_t output_cap;
+};
+
+struct outcome {
+	bool started;   /* exec succeeded (or inside was entered) */
+	int32_t status; /* exit code, or minus the signal */
+	bool timed_out, stopped, truncated;
+	uint32_t duration_ms;
+	size_t output_n;
+	const char *step; /* what failed when not started, and its errno */
+	int errnum;
+	bool clean; /* no process of the agent's is left */
+};
+
+/* Makes SIGTERM a request to stop and arms the death signal. Once, before anything else. */
+void launch_init(const struct warden *w);
+/* A stop was asked for. */
+bool launch_stopping(void);
+/* Ends this process, and with it the box, if sandboxd is gone. */
+void launch_check_control(const struct warden *w);
+/* Returns when every process but this one is dead and reaped. */
+void launch_run(const struct warden *w, const struct launch *l, struct outcome *o);
+#endif

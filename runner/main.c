@@ -1,0 +1,225 @@
+/*
+ * pinfold-runner: process 1 of a box.
+ *
+ * Theory of operation. sandboxd has built the box and starts this program as uid 0 of the box's own user
+ * namespace, with the capabilities SETUID, SETGID, KILL and DAC_READ_SEARCH there and nothing outside. It
+ * reads what to do from a sealed bundle (descriptor 3), makes /workspace, and then either runs the agent and
+ * collects what it left (work box) or runs the checks on a clean tree (check box). What it finds goes into
+ * the result memfd (4). When it ends, the kernel ends the box.
+ *
+ * Everything that writes into /workspace or executes anything is a child that has become the agent's uid,
+ * in the agent's cgroups. This process itself only forks, waits, kills, and reads files.
+ *
+ * What it trusts: the kernel and its descriptors. What it never does: interpret a byte the agent wrote,
+ * follow a link, take a decision about the result, keep a token, or wait for the agent without a limit.
+ *
+ * Ends: 0 when the result is whole, 1 otherwise (with a BROKEN frame if one could be written). SIGTERM is
+ * the request to stop: the agent gets TERM, five seconds later KILL, and is collected as usual.
+ */
+#include "lib/die.h"
+#include "lib/place.h"
+#include "runner/collect.h"
+#include "runner/launch.h"
+#include "runner/plan.h"
+#include "runner/result.h"
+#include "runner/unpack.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { UNPACK_MS = 60000, GIT_MS = 30000, OUTPUT_MAX = 1000000, LAST_FD = 65536 };
+
+struct app {
+	struct warden w;
+	struct result r;
+	struct plan plan;
+	uint8_t output[OUTPUT_MAX];
+	char detail[257];
+};
+
+/* Fixed, so that nothing of the host or of a caller decides what git does or what the commit is called. */
+static const char *const git_env[] = {"PATH=/usr/local/bin:/usr/bin:/bin",
+				      "HOME=/tmp",
+				      "LANG=C.UTF-8",
+				      "TMPDIR=/tmp",
+				      "GIT_CONFIG_NOSYSTEM=1",
+				      "GIT_CONFIG_GLOBAL=/dev/null",
+				      "GIT_TERMINAL_PROMPT=0",
+				      "GIT_AUTHOR_NAME=Pinfold",
+				      "GIT_AUTHOR_EMAIL=pinfold@localhost",
+				      "GIT_AUTHOR_DATE=2000-01-01T00:00:00Z",
+				      "GIT_COMMITTER_NAME=Pinfold",
+				      "GIT_COMMITTER_EMAIL=pinfold@localhost",
+				      "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z",
+				      NULL};
+static const char *const check_env[] = {
+    "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", "TMPDIR=/tmp", "GIT_CONFIG_NOSYSTEM=1",
+    "GIT_CONFIG_GLOBAL=/dev/null",       NULL};
+
+/* add -f: an uploaded .gitignore does not keep an uploaded file out of the base. */
+static const char *const git_steps[][14] = {
+    {"/usr/bin/git", "init", "-q", "--template=", "--initial-branch=main", NULL},
+    {"/usr/bin/git", "-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "add",
+     "-A", "-f", ".", NULL},
+    {"/usr/bin/git", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "commit.gpgSign=false", "commit", "-q",
+     "--no-verify", "--allow-empty", "-m", "base", NULL},
+};
+
+static void broken(struct app *a, enum err code, const char *detail)
+{
+	struct bn_broken m = {.code = (uint16_t)code, .detail = detail};
+	log_error("broken: %s", detail);
+	result_broken(&a->r, &m);
+	exit(1);
+}
+
+static void must(struct app *a, bool written)
+{
+	if (!written)
+		broken(a, ERR_SANDBOX_RESULT_INVALID, "the result cannot be written");
+}
+
+/* Only the descriptors of lib/place.h stay, and none of them passes an exec. */
+static void take_descriptors(struct warden *w)
+{
+	*w = (struct warden){.control = BOX_FD_CONTROL};
+	for (int fd = 0; fd < 3; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			_exit(1);
+	}
+	for (int fd = BOX_FD_UPLOAD; fd < BOX_FD_CGROUP_END; fd++) {
+		bool is_open = !fcntl(fd, F_SETFD, FD_CLOEXEC);
+		if (is_open && fd >= BOX_FD_CGROUP)
+			w->groups[w->groups_n++] = fd;
+	}
+	if (close_range(BOX_FD_CGROUP_END, ~0U, 0)) {
+		for (int fd = BOX_FD_CGROUP_END; fd < LAST_FD; fd++)
+			close(fd);
+	}
+}
+
+/* Runs one step of the preparation as the agent; BROKEN with what it said when it fails. False: stopped. */
+static bool prepare(struct app *a, struct launch l, const char *what)
+{
+	struct outcome o;
+	char said[161] = "";
+	l.cwd = l.cwd ? l.cwd : "/workspace";
+	l.output = (uint8_t *)said;
+	l.output_cap = sizeof said - 1;
+	launch_run(&a->w, &l, &o);
+	for (char *p = said; *p; p++)
+		*p = *p >= ' ' && *p < 127 ? *p : ' ';
+	if (o.stopped)
+		return false;
+	if (!o.started)
+		snprintf(a->detail, sizeof a->detail, "%s: %s: %s", what, o.step, strerror(o.errnum));
+	else if (o.timed_out)
+		snprintf(a->detail, sizeof a->detail, "%s took too long", what);
+	else if (o.status || !o.clean)
+		snprintf(a->detail, sizeof a->detail, "%s ended with %d: %s", what, (int)o.status, said);
+	else
+		return true;
+	broken(a, ERR_SANDBOX_SETUP_FAILED, a->detail);
+	return false;
+}
+
+/* The tree with its first commit; in a check box the changes on top, uncommitted. False: stopped. */
+static bool make_workspace(struct app *a)
+{
+	struct unpack u = {.upload = BOX_FD_UPLOAD};
+	if (!prepare(a, (struct launch){.inside = unpack_base, .arg = &u, .limit_ms = UNPACK_MS}, "unpacking"))
+		return false;
+	for (size_t i = 0; i < sizeof git_steps / sizeof *git_steps; i++) {
+		struct launch git = {
+		    .argv = git_steps[i], .env = git_env, .cwd = "/workspace/source", .limit_ms = GIT_MS};
+		if (!prepare(a, git, "making the repository"))
+			return false;
+	}
+	struct launch changes = {.inside = unpack_changes, .arg = &u, .limit_ms = UNPACK_MS};
+	return a->plan.kind == PLAN_WORK || prepare(a, changes, "applying the changes");
+}
+
+/* Runs an agent or a check. Its outcome, with the output in a->output; not started when already stopping. */
+static struct outcome run_command(struct app *a, const struct command *c, const char *const *env)
+{
+	struct outcome o;
+	struct launch l = {.argv = c->argv,
+			   .env = env,
+			   .cwd = "/workspace/source",
+			   .limit_ms = (uint64_t)c->seconds * 1000,
+			   .output = a->output,
+			   .output_cap = c->output_bytes < OUTPUT_MAX ? c->output_bytes : OUTPUT_MAX};
+	launch_run(&a->w, &l, &o);
+	if (!o.clean)
+		broken(a, ERR_SANDBOX_CLEANUP_FAILED, "a process of the box cannot be killed");
+	if (!o.started && !o.stopped) {
+		/* A program that does not exist is a fact about this run, and the only one there will be. */
+		int n = snprintf((char *)a->output, OUTPUT_MAX, "pinfold: %s: %s\n", o.step, strerror(o.errnum));
+		o.output_n = n > 0 && (size_t)n <= l.output_cap ? (size_t)n : 0;
+	}
+	return o;
+}
+
+static void work(struct app *a, bool ready)
+{
+	struct outcome o = {.stopped = true};
+	if (ready)
+		o = run_command(a, &a->plan.agent, a->plan.agent.env);
+	struct bn_ran m = {.started = o.started,
+			   .status = o.status,
+			   .timed_out = o.timed_out,
+			   .stopped = o.stopped,
+			   .duration_ms = o.duration_ms,
+			   .truncated = o.truncated,
+			   .output = {a->output, (uint32_t)o.output_n}};
+	must(a, result_ran(&a->r, &m));
+	const char *why = collect(&a->w, &a->r, &a->plan.go);
+	if (why)
+		broken(a, ERR_SANDBOX_RESULT_INVALID, why);
+}
+
+static void check(struct app *a, bool ready)
+{
+	for (uint32_t i = 0; i < a->plan.checks_n; i++) {
+		const struct command *c = &a->plan.checks[i];
+		struct outcome o = {0};
+		if (ready)
+			o = run_command(a, c, check_env);
+		struct bn_checked m = {.name = c->name,
+				       .started = o.started,
+				       .status = o.status,
+				       .timed_out = o.timed_out,
+				       .duration_ms = o.duration_ms,
+				       .truncated = o.truncated,
+				       .output = {a->output, (uint32_t)o.output_n}};
+		must(a, result_checked(&a->r, &m));
+	}
+}
+
+int main(void)
+{
+	static struct app a; /* its output buffer is too large for a stack */
+	log_open("pinfold-runner");
+	if (getpid() != 1 || getuid() != 0)
+		fatal("this program is process 1 of a box; sandboxd starts it");
+	a.r.fd = BOX_FD_RESULT;
+	take_descriptors(&a.w);
+	launch_init(&a.w);
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		broken(&a, ERR_SANDBOX_SETUP_FAILED, "the box lacks no_new_privs");
+	const char *why = plan_read(&a.plan, BOX_FD_UPLOAD);
+	if (why)
+		broken(&a, ERR_SANDBOX_SETUP_FAILED, why);
+	bool ready = make_workspace(&a);
+	close(BOX_FD_UPLOAD); /* it holds the tokens */
+	if (a.plan.kind == PLAN_WORK)
+		work(&a, ready);
+	else
+		check(&a, ready);
+	plan_free(&a.plan);
+	return 0;
+}

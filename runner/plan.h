@@ -1,0 +1,62 @@
+/*
+ * The upload bundle as the runner understands it: what to write, what to run.
+ */
+#ifndef RUNNER_PLAN_H
+#define RUNNER_PLAN_H
+#include "gen/bundle_msg.h"
+#include "lib/buf.h"
+#include "lib/chan.h"
+
+enum { PLAN_ARGS = 16, PLAN_ENV = 64, PLAN_CHECKS = 16 };
+enum { PLAN_WORK = 1, PLAN_CHECK = 2 };
+
+/* One frame; pointers live until the next call of upload_next. */
+struct item {
+	uint16_t number; /* enum bn_type */
+	union {
+		struct bn_source source;
+		struct bn_source_end source_end;
+		struct bn_changed changed;
+		struct bn_removed removed;
+		struct bn_request request;
+		struct bn_token token;
+		struct bn_agent agent;
+		struct bn_check check;
+		struct bn_go go;
+	};
+};
+
+/* Reads the frames in the one order that is permitted. */
+struct upload {
+	struct bundle frames;
+	uint8_t state;
+	uint32_t files, checks;
+	const char *why; /* after -1: a sentence without data of others */
+};
+
+/* fd stays the caller's. False: not readable, why is set. */
+bool upload_open(struct upload *u, int fd);
+/* 1: *it is the next frame, in its place and well-formed; 0: the end, where it may be; -1: why is set. */
+int upload_next(struct upload *u, struct item *it);
+void upload_close(struct upload *u);
+
+struct command {
+	const char *name; /* of a check */
+	const char *argv[PLAN_ARGS + 1];
+	const char *env[PLAN_ENV + 1];
+	uint32_t seconds, output_bytes;
+};
+
+struct plan {
+	uint8_t kind; /* PLAN_WORK or PLAN_CHECK */
+	struct command agent;
+	struct command checks[PLAN_CHECKS];
+	uint32_t checks_n;
+	struct bn_go go;
+	struct arena strings;
+};
+
+/* Reads all of it once and keeps the commands. NULL, or why the bundle is refused. */
+const char *plan_read(struct plan *p, int fd);
+void plan_free(struct plan *p);
+#endif
