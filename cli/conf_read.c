@@ -149,28 +149,11 @@ static cfg_t *parse(struct out *o, cfg_opt_t *opts, const char *file)
 	return NULL;
 }
 
-static void read_global(struct out *o, const char *file)
+static void take_global(struct out *o, cfg_t *c)
 {
-	cfg_opt_t users[] = {
-	    CFG_STR("stored", "pinfold-store", CFGF_NONE),    CFG_STR("fcgi", "pinfold", CFGF_NONE),
-	    CFG_STR("gateway", "pinfold-gateway", CFGF_NONE), CFG_STR("steward", "pinfold-steward", CFGF_NONE),
-	    CFG_STR("shared_group", "pinfold", CFGF_NONE),    CFG_END()};
-	cfg_opt_t opts[] = {CFG_SEC("users", users, CFGF_NONE),
-			    CFG_STR("web_group", "www-data", CFGF_NONE),
-			    CFG_INT("gateway_port", 9797, CFGF_NONE),
-			    CFG_INT("box_uid_base", 1879048192, CFGF_NONE),
-			    CFG_INT("max_boxes", 16, CFGF_NONE),
-			    CFG_INT("fcgi_threads", 16, CFGF_NONE),
-			    CFG_INT("fcgi_threads_max", 256, CFGF_NONE),
-			    CFG_INT("request_deadline_ms", 20000, CFGF_NONE),
-			    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
-			    CFG_STR("run_token_secret_next", "", CFGF_NONE),
-			    CFG_END()};
 	static const char *const roles[] = {"stored", "fcgi", "gateway", "steward"};
-	cfg_t *c = parse(o, opts, file);
+	cfg_t *u = cfg_getsec(c, "users");
 
-	if (c == NULL)
-		return;
 	EMIT(o, global, .run_dir = place_dir(PLACE_RUN), .state_dir = place_dir(PLACE_STATE),
 	     .log_dir = place_dir(PLACE_LOG), .libexec_dir = place_dir(PLACE_LIBEXEC),
 	     .web_gid = group(o, "web_group", cfg_getstr(c, "web_group")),
@@ -179,8 +162,8 @@ static void read_global(struct out *o, const char *file)
 	     .max_boxes = (uint32_t)number(o, c, "max_boxes", 1, 512),
 	     .fcgi_threads = (uint32_t)number(o, c, "fcgi_threads", 2, 512),
 	     .fcgi_threads_max = (uint32_t)number(o, c, "fcgi_threads_max", 2, 512),
-	     .request_deadline_ms = (uint32_t)number(o, c, "request_deadline_ms", 500, 600000));
-	cfg_t *u = cfg_getsec(c, "users");
+	     .request_deadline_ms = (uint32_t)number(o, c, "request_deadline_ms", 500, 600000),
+	     .model_timeout_ms = (uint32_t)number(o, c, "model_timeout_ms", 100, 600000));
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
 		role(o, u, roles[i]);
 	EMIT(o, shared_gid, .gid = group(o, "users.shared_group", cfg_getstr(u, "shared_group")));
@@ -188,39 +171,31 @@ static void read_global(struct out *o, const char *file)
 	secret(o, cfg_getstr(c, "run_token_secret"), "gateway");
 	if (cfg_getstr(c, "run_token_secret_next")[0] != '\0')
 		secret(o, cfg_getstr(c, "run_token_secret_next"), "gateway");
-	cfg_free(c);
 }
 
-static void read_providers(struct out *o, const char *file)
+static void take_provider(struct out *o, cfg_t *p)
 {
-	cfg_opt_t provider[] = {CFG_STR("protocol", "openai", CFGF_NONE),
-				CFG_STR("base_url", "", CFGF_NONE),
-				CFG_STR("ca_file", "", CFGF_NONE),
-				CFG_STR("secret", "", CFGF_NONE),
-				CFG_BOOL("allow_plain_loopback", cfg_false, CFGF_NONE),
-				CFG_BOOL("scripted", cfg_false, CFGF_NONE),
-				CFG_END()};
-	cfg_opt_t opts[] = {CFG_SEC("provider", provider, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES), CFG_END()};
-	cfg_t *c = parse(o, opts, file);
-
-	if (c == NULL)
-		return;
-	for (unsigned i = 0; i < cfg_size(c, "provider"); i++, o->providers++) {
-		cfg_t *p = cfg_getnsec(c, "provider", i);
-		if (strcmp(cfg_getstr(p, "protocol"), "openai") != 0)
-			complain(o, "provider %s: protocol must be openai", cfg_title(p));
-		if (cfg_getstr(p, "secret")[0] != '\0')
-			secret(o, cfg_getstr(p, "secret"), "gateway");
-		EMIT(o, provider, .name = cfg_title(p), .protocol = cfg_getstr(p, "protocol"),
-		     .base_url = cfg_getstr(p, "base_url"), .ca_file = cfg_getstr(p, "ca_file"),
-		     .secret = cfg_getstr(p, "secret"),
-		     .allow_plain_loopback = cfg_getbool(p, "allow_plain_loopback") == cfg_true,
-		     .scripted = cfg_getbool(p, "scripted") == cfg_true);
-	}
-	cfg_free(c);
+	if (strcmp(cfg_getstr(p, "protocol"), "openai") != 0)
+		complain(o, "provider %s: protocol must be openai", cfg_title(p));
+	if (cfg_getstr(p, "secret")[0] != '\0')
+		secret(o, cfg_getstr(p, "secret"), "gateway");
+	EMIT(o, provider, .name = cfg_title(p), .protocol = cfg_getstr(p, "protocol"),
+	     .base_url = cfg_getstr(p, "base_url"), .ca_file = cfg_getstr(p, "ca_file"),
+	     .secret = cfg_getstr(p, "secret"),
+	     .allow_plain_loopback = cfg_getbool(p, "allow_plain_loopback") == cfg_true,
+	     .scripted = cfg_getbool(p, "scripted") == cfg_true);
+	o->providers++;
 }
 
-static void read_agent(struct out *o, cfg_t *a)
+static void take_profile(struct out *o, cfg_t *p)
+{
+	if (cfg_getstr(p, "model")[0] == '\0')
+		complain(o, "model_profile %s: model is missing", cfg_title(p));
+	EMIT(o, profile, .name = cfg_title(p), .provider = cfg_getstr(p, "provider"), .model = cfg_getstr(p, "model"));
+	o->profiles++;
+}
+
+static void take_agent(struct out *o, cfg_t *a)
 {
 	struct cf_agent m = {.name = cfg_title(a),
 			     .policy = cfg_getstr(a, "policy"),
@@ -247,8 +222,55 @@ static void read_agent(struct out *o, cfg_t *a)
 	o->agents++;
 }
 
-static void read_profiles(struct out *o, const char *file)
+static void take_tenant(struct out *o, cfg_t *t)
 {
+	/* What a tenant may run where its file names no check. */
+	static const struct cf_tenant_check defaults[] = {
+	    {.argv_n = 3, .argv = {"git", "diff", "--check"}},
+	    {.argv_n = 4, .argv = {"python3", "-m", "pytest", "-q"}},
+	    {.argv_n = 5, .argv = {"python3", "-m", "compileall", "-q", "."}},
+	    {.argv_n = 4, .argv = {"python3", "-m", "unittest", "discover"}},
+	};
+	struct cf_tenant m = {.name = cfg_title(t),
+			      .default_agent = cfg_getstr(t, "agent"),
+			      .default_profile = cfg_getstr(t, "model_profile"),
+			      .max_steps = (uint32_t)number(o, t, "max_steps", 1, 1000),
+			      .max_wall_seconds = (uint32_t)number(o, t, "max_wall_seconds", 1, 240),
+			      .check_seconds = (uint32_t)number(o, t, "check_seconds", 1, 3600),
+			      .max_concurrent_runs = (uint32_t)number(o, t, "max_concurrent_runs", 1, 512),
+			      .max_queued_runs = (uint32_t)number(o, t, "max_queued_runs", 1, 100000)};
+	m.extensions_n = strings(o, t, "extensions", m.extensions, 64);
+	emit(o, cf_put_tenant(frame, sizeof frame, 0, &m), "tenant");
+	unsigned checks = cfg_size(t, "check");
+	for (unsigned k = 0; k < checks; k++) {
+		struct cf_tenant_check e = {.tenant = m.name};
+		e.argv_n = strings(o, cfg_getnsec(t, "check", k), "argv", e.argv, 16);
+		if (e.argv_n == 0)
+			complain(o, "tenant %s: a check without argv", m.name);
+		emit(o, cf_put_tenant_check(frame, sizeof frame, 0, &e), "check");
+	}
+	for (size_t k = 0; checks == 0 && k < sizeof defaults / sizeof *defaults; k++) {
+		struct cf_tenant_check e = defaults[k];
+		e.tenant = m.name;
+		emit(o, cf_put_tenant_check(frame, sizeof frame, 0, &e), "check");
+	}
+	o->tenants++;
+}
+
+/* What every file may hold, and pinfold.conf besides its own settings. */
+static void read_file(struct out *o, const char *file, bool global)
+{
+	cfg_opt_t users[] = {
+	    CFG_STR("stored", "pinfold-store", CFGF_NONE),    CFG_STR("fcgi", "pinfold", CFGF_NONE),
+	    CFG_STR("gateway", "pinfold-gateway", CFGF_NONE), CFG_STR("steward", "pinfold-steward", CFGF_NONE),
+	    CFG_STR("shared_group", "pinfold", CFGF_NONE),    CFG_END()};
+	cfg_opt_t provider[] = {CFG_STR("protocol", "openai", CFGF_NONE),
+				CFG_STR("base_url", "", CFGF_NONE),
+				CFG_STR("ca_file", "", CFGF_NONE),
+				CFG_STR("secret", "", CFGF_NONE),
+				CFG_BOOL("allow_plain_loopback", cfg_false, CFGF_NONE),
+				CFG_BOOL("scripted", cfg_false, CFGF_NONE),
+				CFG_END()};
 	cfg_opt_t profile[] = {CFG_STR("provider", "default", CFGF_NONE), CFG_STR("model", "", CFGF_NONE), CFG_END()};
 	cfg_opt_t agent[] = {CFG_STR_LIST("command", "{}", CFGF_NONE),
 			     CFG_STR_LIST("environment", "{}", CFGF_NONE),
@@ -263,26 +285,6 @@ static void read_profiles(struct out *o, const char *file)
 			     CFG_INT("output_bytes", 200000, CFGF_NONE),
 			     CFG_INT("extra_requests", 2, CFGF_NONE),
 			     CFG_END()};
-	cfg_opt_t opts[] = {CFG_SEC("model_profile", profile, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
-			    CFG_SEC("agent", agent, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES), CFG_END()};
-	cfg_t *c = parse(o, opts, file);
-
-	if (c == NULL)
-		return;
-	for (unsigned i = 0; i < cfg_size(c, "model_profile"); i++, o->profiles++) {
-		cfg_t *p = cfg_getnsec(c, "model_profile", i);
-		if (cfg_getstr(p, "model")[0] == '\0')
-			complain(o, "model_profile %s: model is missing", cfg_title(p));
-		EMIT(o, profile, .name = cfg_title(p), .provider = cfg_getstr(p, "provider"),
-		     .model = cfg_getstr(p, "model"));
-	}
-	for (unsigned i = 0; i < cfg_size(c, "agent"); i++)
-		read_agent(o, cfg_getnsec(c, "agent", i));
-	cfg_free(c);
-}
-
-static void read_tenants(struct out *o, const char *file)
-{
 	cfg_opt_t check[] = {CFG_STR_LIST("argv", "{}", CFGF_NONE), CFG_END()};
 	cfg_opt_t tenant[] = {
 	    CFG_STR("agent", "builtin", CFGF_NONE),
@@ -295,44 +297,35 @@ static void read_tenants(struct out *o, const char *file)
 	    CFG_INT("max_queued_runs", 100, CFGF_NONE),
 	    CFG_SEC("check", check, CFGF_MULTI),
 	    CFG_END()};
-	cfg_opt_t opts[] = {CFG_SEC("tenant", tenant, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES), CFG_END()};
-	/* What a tenant may run where its file names no check. */
-	static const struct cf_tenant_check defaults[] = {
-	    {.argv_n = 3, .argv = {"git", "diff", "--check"}},
-	    {.argv_n = 4, .argv = {"python3", "-m", "pytest", "-q"}},
-	    {.argv_n = 5, .argv = {"python3", "-m", "compileall", "-q", "."}},
-	    {.argv_n = 4, .argv = {"python3", "-m", "unittest", "discover"}},
-	};
+	cfg_opt_t opts[] = {CFG_SEC("provider", provider, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+			    CFG_SEC("model_profile", profile, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+			    CFG_SEC("agent", agent, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+			    CFG_SEC("tenant", tenant, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+			    /* Only pinfold.conf has what follows; elsewhere the list ends here. */
+			    global ? (cfg_opt_t)CFG_SEC("users", users, CFGF_NONE) : (cfg_opt_t)CFG_END(),
+			    CFG_STR("web_group", "www-data", CFGF_NONE), CFG_INT("gateway_port", 9797, CFGF_NONE),
+			    CFG_INT("box_uid_base", 1879048192, CFGF_NONE), CFG_INT("max_boxes", 16, CFGF_NONE),
+			    CFG_INT("fcgi_threads", 16, CFGF_NONE), CFG_INT("fcgi_threads_max", 256, CFGF_NONE),
+			    CFG_INT("request_deadline_ms", 20000, CFGF_NONE),
+			    CFG_INT("model_timeout_ms", 120000, CFGF_NONE),
+			    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
+			    CFG_STR("run_token_secret_next", "", CFGF_NONE), CFG_END()};
+	static const struct {
+		const char *section;
+		void (*take)(struct out *, cfg_t *);
+	} sections[] = {{"provider", take_provider},
+			{"model_profile", take_profile},
+			{"agent", take_agent},
+			{"tenant", take_tenant}};
 	cfg_t *c = parse(o, opts, file);
 
 	if (c == NULL)
 		return;
-	for (unsigned i = 0; i < cfg_size(c, "tenant"); i++, o->tenants++) {
-		cfg_t *t = cfg_getnsec(c, "tenant", i);
-		struct cf_tenant m = {.name = cfg_title(t),
-				      .default_agent = cfg_getstr(t, "agent"),
-				      .default_profile = cfg_getstr(t, "model_profile"),
-				      .max_steps = (uint32_t)number(o, t, "max_steps", 1, 1000),
-				      .max_wall_seconds = (uint32_t)number(o, t, "max_wall_seconds", 1, 240),
-				      .check_seconds = (uint32_t)number(o, t, "check_seconds", 1, 3600),
-				      .max_concurrent_runs = (uint32_t)number(o, t, "max_concurrent_runs", 1, 512),
-				      .max_queued_runs = (uint32_t)number(o, t, "max_queued_runs", 1, 100000)};
-		m.extensions_n = strings(o, t, "extensions", m.extensions, 64);
-		emit(o, cf_put_tenant(frame, sizeof frame, 0, &m), "tenant");
-		unsigned checks = cfg_size(t, "check");
-		for (unsigned k = 0; k < checks; k++) {
-			struct cf_tenant_check e = {.tenant = m.name};
-			e.argv_n = strings(o, cfg_getnsec(t, "check", k), "argv", e.argv, 16);
-			if (e.argv_n == 0)
-				complain(o, "tenant %s: a check without argv", m.name);
-			emit(o, cf_put_tenant_check(frame, sizeof frame, 0, &e), "check");
-		}
-		for (size_t k = 0; checks == 0 && k < sizeof defaults / sizeof *defaults; k++) {
-			struct cf_tenant_check e = defaults[k];
-			e.tenant = m.name;
-			emit(o, cf_put_tenant_check(frame, sizeof frame, 0, &e), "check");
-		}
-	}
+	if (global)
+		take_global(o, c);
+	for (size_t k = 0; k < sizeof sections / sizeof *sections; k++)
+		for (unsigned i = 0; i < cfg_size(c, sections[k].section); i++)
+			sections[k].take(o, cfg_getnsec(c, sections[k].section, i));
 	cfg_free(c);
 }
 
@@ -343,7 +336,7 @@ static int is_conf(const struct dirent *d)
 	return d->d_name[0] != '.' && n > 5 && strcmp(d->d_name + n - 5, ".conf") == 0;
 }
 
-static void each(struct out *o, const char *folder, void (*take)(struct out *, const char *))
+static void read_folder(struct out *o, const char *folder)
 {
 	char dir[512], file[1024];
 	struct dirent **list;
@@ -358,7 +351,7 @@ static void each(struct out *o, const char *folder, void (*take)(struct out *, c
 	}
 	for (int i = 0; i < n; i++) {
 		snprintf(file, sizeof file, "%s/%s", dir, list[i]->d_name);
-		take(o, file);
+		read_file(o, file, false);
 		free(list[i]);
 	}
 	free(list);
@@ -366,14 +359,14 @@ static void each(struct out *o, const char *folder, void (*take)(struct out *, c
 
 bool conf_read(int fd)
 {
+	static const char *const folders[] = {"providers.d", "profiles.d", "tenants.d"};
 	struct out o = {.fd = fd};
 	char file[512];
 
 	snprintf(file, sizeof file, "%s/pinfold.conf", place_dir(PLACE_SYSCONF));
-	read_global(&o, file);
-	each(&o, "providers.d", read_providers);
-	each(&o, "profiles.d", read_profiles);
-	each(&o, "tenants.d", read_tenants);
+	read_file(&o, file, true);
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+		read_folder(&o, folders[i]);
 	o.file = place_dir(PLACE_SYSCONF);
 	if (!o.bad && (o.tenants == 0 || o.providers == 0 || o.profiles == 0 || o.agents == 0))
 		complain(&o, "needs at least one provider, model_profile, agent and tenant: run \"pinfold setup\"");
