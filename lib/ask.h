@@ -7,11 +7,11 @@
  */
 #ifndef LIB_ASK_H
 #define LIB_ASK_H
+#include "gen/errors.h"
+#include "lib/wire.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "gen/errors.h"
-#include "lib/wire.h"
 
 enum { ASK_BUFFER = 200000 };
 

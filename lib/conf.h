@@ -3,12 +3,19 @@
  */
 #ifndef LIB_CONF_H
 #define LIB_CONF_H
+#include "gen/conf_msg.h"
 #include <stdbool.h>
 #include <stdint.h>
-#include "gen/conf_msg.h"
 
-enum { CONF_ROLES = 8, CONF_SECRETS = 64, CONF_TENANTS = 256, CONF_CHECKS = 64, CONF_PROVIDERS = 32,
-       CONF_PROFILES = 64, CONF_AGENTS = 32 };
+enum {
+	CONF_ROLES = 8,
+	CONF_SECRETS = 64,
+	CONF_TENANTS = 256,
+	CONF_CHECKS = 64,
+	CONF_PROVIDERS = 32,
+	CONF_PROFILES = 64,
+	CONF_AGENTS = 32
+};
 
 struct conf_tenant {
 	struct cf_tenant t;

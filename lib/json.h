@@ -5,10 +5,10 @@
  */
 #ifndef LIB_JSON_H
 #define LIB_JSON_H
+#include "lib/buf.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "lib/buf.h"
 
 enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 enum { JSON_DEPTH = 32, JSON_DEPTH_MODEL = 64 };
@@ -30,10 +30,12 @@ struct json_fault {
 
 /* Everything lives in the arena. NULL: not acceptable; fault (may be NULL) says why. */
 struct json *json_parse(struct arena *a, const void *p, size_t n, unsigned max_depth, size_t max_nodes,
-                        struct json_fault *fault);
+			struct json_fault *fault);
 /* Strict UTF-8 (RFC 3629). False: *at is the first bad byte. */
 bool utf8_valid(const void *p, size_t n, size_t *at);
 size_t utf8_count(const char *p, size_t n); /* code points of valid text */
+/* The code point at p, of at most n bytes: its length in bytes, or 0 where there is no valid one. */
+size_t utf8_next(const char *p, size_t n, uint32_t *code);
 const struct json *json_get(const struct json *object, const char *key);
 /* True only for a plain integer (no fraction, no exponent, no -0) within [min, max]. */
 bool json_int(const struct json *v, int64_t min, int64_t max, int64_t *out);

@@ -15,8 +15,14 @@ enum run_phase {
 /* request events checkpoint patch test_log result */
 enum artifact { ART_REQUEST, ART_EVENTS, ART_CHECKPOINT, ART_PATCH, ART_TEST_LOG, ART_RESULT, ART__COUNT };
 enum approval_status { APPROVAL_PENDING, APPROVAL_DECIDED, APPROVAL_EXPIRED, APPROVAL__COUNT };
-enum approval_decision { DECISION_NONE, DECISION_ALLOW_ONCE, DECISION_ALLOW_SESSION, DECISION_DENY, DECISION_CANCEL,
-                         DECISION__COUNT };
+enum approval_decision {
+	DECISION_NONE,
+	DECISION_ALLOW_ONCE,
+	DECISION_ALLOW_SESSION,
+	DECISION_DENY,
+	DECISION_CANCEL,
+	DECISION__COUNT
+};
 enum box_kind { BOX_WORK = 1, BOX_CHECK = 2 };
 enum change_how { CHANGE_ADDED = 1, CHANGE_MODIFIED = 2, CHANGE_REMOVED = 3 };
 

@@ -21,11 +21,11 @@ static inline void own_close_(int *fd)
 #define own_fd __attribute__((cleanup(own_close_)))
 
 /* Hands a pointer out of its scope. */
-#define steal_ptr(p)                                                                                                   \
-	({                                                                                                             \
-		__typeof__(p) stolen_ = (p);                                                                           \
-		(p) = NULL;                                                                                            \
-		stolen_;                                                                                               \
+#define steal_ptr(p)                         \
+	({                                   \
+		__typeof__(p) stolen_ = (p); \
+		(p) = NULL;                  \
+		stolen_;                     \
 	})
 
 /* Hands a descriptor out of its scope. */

@@ -12,8 +12,8 @@ enum place { PLACE_SYSCONF, PLACE_STATE, PLACE_LOG, PLACE_RUN, PLACE_LIBEXEC, PL
 
 /* Reads PINFOLD_ROOT. False: it is not an absolute path or makes socket names longer than 107 bytes. */
 bool place_init(void);
-const char *place_dir(enum place p);   /* .../etc/pinfold, /var/lib/pinfold, /var/log/pinfold, /run/pinfold, ... */
-const char *place_root(void);          /* "" outside an instance */
+const char *place_dir(enum place p); /* .../etc/pinfold, /var/lib/pinfold, /var/log/pinfold, /run/pinfold, ... */
+const char *place_root(void);        /* "" outside an instance */
 
 enum child_fd {
 	CHILD_FD_CONTROL = 3, /* steward, gateway: sandboxd's pipe; others: end of it means sandboxd is gone */

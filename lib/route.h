@@ -22,8 +22,8 @@ struct route {
 	enum route_method method;
 	const char *path; /* with {x} segments */
 	unsigned principals;
-	int audience; /* enum token_audience, -1 none */
-	unsigned rights;  /* RIGHT_* of lib/token.h that an API token needs */
+	int audience;    /* enum token_audience, -1 none */
+	unsigned rights; /* RIGHT_* of lib/token.h that an API token needs */
 	uint32_t body_limit;
 	enum route_body body;
 	void (*handle)(struct request *rq, struct reply *rp); /* public: handle_NAME */

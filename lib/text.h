@@ -1,9 +1,9 @@
 /* Foreign text, cleaned once at ingest (C-60...C-66), and made safe for logs and terminals. */
 #ifndef LIB_TEXT_H
 #define LIB_TEXT_H
+#include "lib/buf.h"
 #include <stdbool.h>
 #include <stddef.h>
-#include "lib/buf.h"
 
 enum text_kind { TEXT_LINE, TEXT_BODY }; /* BODY keeps newline and tab */
 

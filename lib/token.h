@@ -5,11 +5,11 @@
  */
 #ifndef LIB_TOKEN_H
 #define LIB_TOKEN_H
+#include "gen/errors.h"
+#include "lib/secret.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "gen/errors.h"
-#include "lib/secret.h"
 
 enum { TOKEN_MAX = 1024, TOKEN_LIFE_SECONDS = 300, TOKEN_SKEW_SECONDS = 5, TOKEN_SECRET_MIN = 32 };
 
@@ -27,13 +27,13 @@ const char *token_audience_name(enum token_audience a);
 void token_kid(const struct secret *key, char out[9]);
 /* Writes a NUL-terminated token for [now, now + 300]. False: secret under 32 bytes, a value too long. */
 bool token_mint(const struct secret *key, enum token_audience aud, const char *run, const char *tenant,
-                const char *model, int64_t now, char out[TOKEN_MAX + 1]);
+		const char *model, int64_t now, char out[TOKEN_MAX + 1]);
 /*
  * Verifies in the order of R-42 against key, then next (may be NULL), for the wanted audience.
  * ERR_OK, ERR_INVALID_RUN_TOKEN or ERR_EXPIRED_RUN_TOKEN; claims are set only with ERR_OK.
  */
 enum err token_verify(const struct secret *key, const struct secret *next, const char *token, size_t n,
-                      enum token_audience want, int64_t now, struct token_claims *claims);
+		      enum token_audience want, int64_t now, struct token_claims *claims);
 
 /*
  * Principal tokens: "pfa_" or "pfd_", 16 characters of public id, "_", 43 characters of base64url (32 bytes).
@@ -45,5 +45,5 @@ enum { RIGHT_APPROVE = 1, RIGHT_METRICS = 2 };
 void principal_mint(enum principal_kind kind, char out[PRINCIPAL_TOKEN_LEN + 1]);
 /* Splits without looking at the secret part beyond its alphabet. False: not of the form. */
 bool principal_parse(const char *s, size_t n, enum principal_kind *kind, char id[PRINCIPAL_ID_LEN + 1],
-                     uint8_t hash[32]);
+		     uint8_t hash[32]);
 #endif

@@ -61,7 +61,7 @@ void wire_put_u32(struct wire_w *w, uint32_t v);
 void wire_put_u64(struct wire_w *w, uint64_t v);
 void wire_put_i32(struct wire_w *w, int32_t v);
 void wire_put_bool(struct wire_w *w, bool v);
-void wire_put_id(struct wire_w *w, const char *s);            /* an error unless id_valid(s) */
+void wire_put_id(struct wire_w *w, const char *s);              /* an error unless id_valid(s) */
 void wire_put_str(struct wire_w *w, const char *s, size_t max); /* NULL is written as "" */
 void wire_put_bytes(struct wire_w *w, struct wire_bytes b, size_t max);
 void wire_put_strs(struct wire_w *w, const char *const *v, uint32_t n, uint32_t maxn, size_t max);
@@ -82,7 +82,7 @@ uint32_t wire_get_strs(struct wire_r *r, const char **v, uint32_t maxn, size_t m
 bool wire_peek(const uint8_t *frame, size_t len, uint16_t *number, uint64_t *op);
 /* Checks header, table row, role, state, once and descriptor count. NULL, or the reason to close. */
 const char *wire_admit(const struct wire_msg *table, uint8_t version, const struct wire_conn *c, const uint8_t *frame,
-                       size_t len, int nfds, const struct wire_msg **row, uint64_t *op);
+		       size_t len, int nfds, const struct wire_msg **row, uint64_t *op);
 /* Moves the connection on after a message was decoded. `once` is remembered by number mod 64. */
 void wire_accept(struct wire_conn *c, const struct wire_msg *row);
 

@@ -1,0 +1,313 @@
+/*
+ * Decodes the configuration memfd. Trusts its seals (so that it cannot change while or after it is read),
+ * not its contents: everything is bounded, names are unique, references lead somewhere.
+ */
+#include "lib/conf.h"
+#include "lib/num.h"
+#include "lib/wire.h"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CONF_SIZE_MAX = 32 * 1024 * 1024, CONF_ROOMS = 16 };
+
+struct load {
+	struct conf *c;
+	bool global, shared, ended;
+};
+
+static const char *take_global(struct load *l, const uint8_t *f, size_t n)
+{
+	if (l->global)
+		return "a second GLOBAL";
+	l->global = true;
+	return cf_get_global(f, n, &l->c->global) ? NULL : "malformed GLOBAL";
+}
+
+static const char *take_role(struct load *l, const uint8_t *f, size_t n)
+{
+	struct cf_role m;
+	if (!cf_get_role(f, n, &m) || m.name[0] == 0)
+		return "malformed ROLE";
+	if (m.uid == 0 || m.uid == UINT32_MAX || m.gid == UINT32_MAX)
+		return "a role may not be root";
+	if (conf_role(l->c, m.name) != NULL)
+		return "two roles of one name";
+	if (l->c->nroles == CONF_ROLES)
+		return "too many roles";
+	l->c->roles[l->c->nroles++] = m;
+	return NULL;
+}
+
+static const char *take_shared_gid(struct load *l, const uint8_t *f, size_t n)
+{
+	struct cf_shared_gid m;
+	if (!cf_get_shared_gid(f, n, &m) || l->shared)
+		return "malformed SHARED_GID";
+	l->shared = true;
+	l->c->shared_gid = m.gid;
+	return NULL;
+}
+
+static bool file_name(const char *s)
+{
+	return s[0] != 0 && s[0] != '.' && strchr(s, '/') == NULL;
+}
+
+static const char *take_secret(struct load *l, const uint8_t *f, size_t n)
+{
+	struct cf_secret m;
+	if (!cf_get_secret(f, n, &m))
+		return "malformed SECRET";
+	if (!file_name(m.name))
+		return "a secret's name is not a file name";
+	for (uint32_t i = 0; i < l->c->nsecrets; i++)
+		if (strcmp(l->c->secrets[i].name, m.name) == 0 && strcmp(l->c->secrets[i].role, m.role) == 0)
+			return "a secret goes to one role twice";
+	if (l->c->nsecrets == CONF_SECRETS)
+		return "too many secrets";
+	l->c->secrets[l->c->nsecrets++] = m;
+	return NULL;
+}
+
+/* The arrays were allocated for as many as there are frames of the kind. */
+static const char *take_tenant(struct load *l, const uint8_t *f, size_t n)
+{
+	struct conf_tenant *t = &l->c->tenants[l->c->ntenants];
+	if (!cf_get_tenant(f, n, &t->t))
+		return "malformed TENANT";
+	if (conf_tenant(l->c, t->t.name) != NULL)
+		return "two tenants of one name";
+	l->c->ntenants++;
+	return NULL;
+}
+
+static const char *take_tenant_check(struct load *l, const uint8_t *f, size_t n)
+{
+	struct cf_tenant_check m;
+	if (!cf_get_tenant_check(f, n, &m) || m.argv_n == 0)
+		return "malformed TENANT_CHECK";
+	for (uint32_t i = 0; i < l->c->ntenants; i++) {
+		struct conf_tenant *t = &l->c->tenants[i];
+		if (strcmp(t->t.name, m.tenant) != 0)
+			continue;
+		if (t->nchecks == CONF_CHECKS)
+			return "too many checks of one tenant";
+		t->checks[t->nchecks++] = m;
+		return NULL;
+	}
+	return "a check of an unknown tenant";
+}
+
+static const char *take_provider(struct load *l, const uint8_t *f, size_t n)
+{
+	struct cf_provider m;
+	if (!cf_get_provider(f, n, &m))
+		return "malformed PROVIDER";
+	if (conf_provider(l->c, m.name) != NULL)
+		return "two providers of one name";
+	l->c->providers[l->c->nproviders++] = m;
+	return NULL;
+}
+
+static const char *take_profile(struct load *l, const uint8_t *f, size_t n)
+{
+	struct cf_profile m;
+	if (!cf_get_profile(f, n, &m))
+		return "malformed PROFILE";
+	if (conf_profile(l->c, m.name) != NULL)
+		return "two profiles of one name";
+	l->c->profiles[l->c->nprofiles++] = m;
+	return NULL;
+}
+
+static const char *take_agent(struct load *l, const uint8_t *f, size_t n)
+{
+	struct cf_agent m;
+	if (!cf_get_agent(f, n, &m) || m.argv_n == 0)
+		return "malformed AGENT";
+	if (conf_agent(l->c, m.name) != NULL)
+		return "two agents of one name";
+	l->c->agents[l->c->nagents++] = m;
+	return NULL;
+}
+
+static const char *take_end(struct load *l, const uint8_t *f, size_t n)
+{
+	struct cf_end m;
+	l->ended = true;
+	return cf_get_end(f, n, &m) ? NULL : "malformed END";
+}
+
+static const char *(*const takers[CONF_ROOMS])(struct load *, const uint8_t *, size_t) = {
+    [CF_GLOBAL] = take_global,     [CF_ROLE] = take_role,       [CF_SHARED_GID] = take_shared_gid,
+    [CF_SECRET] = take_secret,     [CF_TENANT] = take_tenant,   [CF_TENANT_CHECK] = take_tenant_check,
+    [CF_PROVIDER] = take_provider, [CF_PROFILE] = take_profile, [CF_AGENT] = take_agent,
+    [CF_END] = take_end,
+};
+
+/* The next frame of the storage. 1, 0 at the end, -1 malformed. */
+static int next_frame(struct wire_bytes *rest, struct wire_bytes *frame, uint16_t *number)
+{
+	bool bad = false;
+	uint64_t op;
+	if (!wire_list_next(rest, frame, &bad))
+		return bad ? -1 : 0;
+	return frame->n <= CF_MAXFRAME && wire_peek(frame->p, frame->n, number, &op) && *number < CONF_ROOMS &&
+		       takers[*number] != NULL
+		   ? 1
+		   : -1;
+}
+
+static const char *make_room(struct conf *c, struct wire_bytes all)
+{
+	uint32_t count[CONF_ROOMS] = {0};
+	struct wire_bytes frame;
+	uint16_t number;
+	int r;
+	while ((r = next_frame(&all, &frame, &number)) == 1)
+		count[number]++;
+	if (r != 0)
+		return "malformed frame";
+	if (count[CF_TENANT] > CONF_TENANTS || count[CF_PROVIDER] > CONF_PROVIDERS ||
+	    count[CF_PROFILE] > CONF_PROFILES || count[CF_AGENT] > CONF_AGENTS)
+		return "too many tenants, providers, profiles or agents";
+	/* One more than counted: calloc of nothing may be NULL. */
+	c->tenants = calloc(count[CF_TENANT] + 1u, sizeof *c->tenants);
+	c->providers = calloc(count[CF_PROVIDER] + 1u, sizeof *c->providers);
+	c->profiles = calloc(count[CF_PROFILE] + 1u, sizeof *c->profiles);
+	c->agents = calloc(count[CF_AGENT] + 1u, sizeof *c->agents);
+	if (c->tenants == NULL || c->providers == NULL || c->profiles == NULL || c->agents == NULL)
+		return "no memory";
+	return NULL;
+}
+
+static bool secret_known(const struct conf *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->nsecrets; i++)
+		if (strcmp(c->secrets[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static const char *check_references(const struct conf *c)
+{
+	for (uint32_t i = 0; i < c->nsecrets; i++)
+		if (conf_role(c, c->secrets[i].role) == NULL)
+			return "a secret for an unknown role";
+	for (uint32_t i = 0; i < c->nproviders; i++)
+		if (c->providers[i].secret[0] != 0 && !secret_known(c, c->providers[i].secret))
+			return "a provider with an unknown secret";
+	for (uint32_t i = 0; i < c->nprofiles; i++)
+		if (conf_provider(c, c->profiles[i].provider) == NULL)
+			return "a profile with an unknown provider";
+	for (uint32_t i = 0; i < c->ntenants; i++)
+		if (conf_agent(c, c->tenants[i].t.default_agent) == NULL ||
+		    conf_profile(c, c->tenants[i].t.default_profile) == NULL)
+			return "a tenant with an unknown agent or profile";
+	return NULL;
+}
+
+static const char *decode(struct conf *c, struct wire_bytes all)
+{
+	struct load l = {.c = c};
+	struct wire_bytes frame;
+	uint16_t number;
+	const char *why = make_room(c, all);
+	while (why == NULL && next_frame(&all, &frame, &number) == 1)
+		why = l.ended ? "something after END" : takers[number](&l, frame.p, frame.n);
+	if (why != NULL)
+		return why;
+	if (!l.ended || !l.global || !l.shared)
+		return "END, GLOBAL or SHARED_GID is missing";
+	return check_references(c);
+}
+
+/* Reads the whole sealed file. NULL or why not. */
+static const char *read_sealed(int fd, void **storage, uint32_t *size)
+{
+	enum { SEALS = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK };
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & SEALS) != SEALS)
+		return "the configuration is not a sealed memfd";
+	if (fstat(fd, &st) != 0 || st.st_size <= 0 || st.st_size > CONF_SIZE_MAX)
+		return "the configuration has an impossible size";
+	size_t n = (size_t)st.st_size;
+	uint8_t *p = malloc(n);
+	if (p == NULL)
+		return "no memory";
+	*storage = p;
+	*size = (uint32_t)n;
+	for (size_t at = 0; at < n;) {
+		ssize_t got = pread(fd, p + at, n - at, (off_t)at);
+		if (got <= 0)
+			return "the configuration cannot be read";
+		at += (size_t)got;
+	}
+	return NULL;
+}
+
+const char *conf_load(struct conf *c, int fd)
+{
+	uint32_t size = 0;
+	memset(c, 0, sizeof *c);
+	const char *why = read_sealed(fd, &c->storage, &size);
+	if (why == NULL)
+		why = decode(c, (struct wire_bytes){.p = c->storage, .n = size});
+	if (why != NULL)
+		conf_free(c);
+	return why;
+}
+
+void conf_free(struct conf *c)
+{
+	free(c->tenants);
+	free(c->providers);
+	free(c->profiles);
+	free(c->agents);
+	free(c->storage);
+	memset(c, 0, sizeof *c);
+}
+
+const struct cf_role *conf_role(const struct conf *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->nroles; i++)
+		if (strcmp(c->roles[i].name, name) == 0)
+			return &c->roles[i];
+	return NULL;
+}
+
+const struct conf_tenant *conf_tenant(const struct conf *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->ntenants; i++)
+		if (strcmp(c->tenants[i].t.name, name) == 0)
+			return &c->tenants[i];
+	return NULL;
+}
+
+const struct cf_profile *conf_profile(const struct conf *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->nprofiles; i++)
+		if (strcmp(c->profiles[i].name, name) == 0)
+			return &c->profiles[i];
+	return NULL;
+}
+
+const struct cf_provider *conf_provider(const struct conf *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->nproviders; i++)
+		if (strcmp(c->providers[i].name, name) == 0)
+			return &c->providers[i];
+	return NULL;
+}
+
+const struct cf_agent *conf_agent(const struct conf *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->nagents; i++)
+		if (strcmp(c->agents[i].name, name) == 0)
+			return &c->agents[i];
+	return NULL;
+}
