@@ -1,0 +1,167 @@
+/*
+ * The model route: token (already verified) -> body -> one unit of budget -> forward, in that order
+ * (R-50, X-4). What was consumed is never given back. A refusal of any kind contacts nobody.
+ */
+#include "gateway/gateway.h"
+#include "gen/routes.h"
+#include "gen/store_msg.h"
+#include "lib/die.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Every way of not being active looks the same from a box. */
+static enum err verdict(enum err e)
+{
+	switch ((int)e) {
+	case ERR_EXPIRED_RUN_TOKEN:
+	case ERR_RUN_NOT_FOUND:
+	case ERR_NOT_FOUND:
+		return ERR_INACTIVE_RUN_TOKEN;
+	default:
+		return e;
+	}
+}
+
+enum err gate_alive(struct gate_call *call)
+{
+	struct st_cap_check m = {.tenant = call->box->tenant, .run = call->box->run};
+	struct st_cap_is is;
+	struct ask *a = store_take(call->app->store, false);
+	enum err e = a ? st_call_cap_check(a, &m, NULL, &is, NULL) : ERR_STORE_UNAVAILABLE;
+
+	if (a)
+		store_give(call->app->store, a);
+	return e == ERR_MODEL_REQUEST_BUDGET_EXHAUSTED ? ERR_OK : verdict(e);
+}
+
+/*
+ * Spends one unit at the profile that the run is bound to. Profiles may share a model; the capability's
+ * fingerprint says which one is meant, and a profile that is not it spends nothing.
+ */
+static enum err consume(struct gate_call *call, const struct upstream_target **used)
+{
+	const struct app *app = call->app;
+	struct st_cap_is is;
+	enum err e = ERR_PROVIDER_NOT_CONFIGURED;
+	struct ask *a = store_take(app->store, true);
+
+	if (!a)
+		return ERR_STORE_UNAVAILABLE;
+	for (uint32_t i = 0; i < app->ntargets; i++) {
+		const struct upstream_target *t = &app->targets[i];
+		if (!t->url || strcmp(t->profile->model, call->claims.model) != 0)
+			continue;
+		struct st_cap_consume m = {.tenant = call->box->tenant,
+					   .run = call->box->run,
+					   .model = call->claims.model,
+					   .fingerprint = {t->fingerprint, sizeof t->fingerprint}};
+		e = verdict(st_call_cap_consume(a, &m, NULL, &is, NULL));
+		*used = t;
+		if (e != ERR_INACTIVE_RUN_TOKEN)
+			break;
+	}
+	store_give(app->store, a);
+	return e;
+}
+
+static void record(struct gate_call *call, const struct upstream_answer *answer, const char *outcome)
+{
+	struct st_model_called m = {.tenant = call->box->tenant,
+				    .run = call->box->run,
+				    .status = (uint16_t)answer->status,
+				    .outcome = outcome,
+				    .prompt_tokens = answer->prompt_tokens,
+				    .completion_tokens = answer->completion_tokens,
+				    .duration_ms = answer->duration_ms};
+	struct st_ok ok;
+	struct ask *a = store_take(call->app->store, true);
+	enum err e = a ? st_call_model_called(a, &m, NULL, &ok, NULL) : ERR_STORE_UNAVAILABLE;
+
+	if (a)
+		store_give(call->app->store, a);
+	if (e != ERR_OK)
+		log_warn("run %s: model.called was not recorded: %s", call->box->run, err_code(e));
+}
+
+static bool model_known(const struct app *app, const char *model)
+{
+	for (uint32_t i = 0; i < app->ntargets; i++)
+		if (strcmp(app->targets[i].profile->model, model) == 0)
+			return true;
+	return false;
+}
+
+void gate_chat(struct gate_call *call)
+{
+	struct arena arena own_arena;
+	struct buf request own_buf;
+	struct json_fault why;
+	char field[SCHEMA_FIELD] = "";
+	const struct upstream_target *target = NULL;
+	struct upstream_answer answer = {0};
+
+	arena_init(&arena, GATE_ARENA);
+	buf_init(&request, GATE_REPLY_MAX);
+	const struct json *body = json_parse(&arena, call->body.p, call->body.n, JSON_DEPTH_MODEL, GATE_NODES, &why);
+	if (!body) {
+		gate_fail(call, ERR_INVALID_JSON, NULL);
+		return;
+	}
+	enum err e = policy_strict(body, call->claims.model, &request, field);
+	if (e == ERR_OK && !model_known(call->app, call->claims.model)) {
+		e = ERR_MODEL_NOT_ALLOWED;
+		snprintf(field, sizeof field, "model");
+	}
+	if (e != ERR_OK) {
+		gate_fail(call, e, field);
+		return;
+	}
+	e = consume(call, &target);
+	if (e == ERR_PROVIDER_NOT_CONFIGURED) {
+		/* Nothing was spent; a dead run still hears that it is dead. */
+		enum err alive = gate_alive(call);
+		e = alive == ERR_OK ? e : alive;
+	}
+	if (e != ERR_OK) {
+		gate_fail(call, e, NULL);
+		return;
+	}
+	buf_init(&answer.body, GATE_REPLY_MAX);
+	e = upstream_call(call->app->upstream, target, call->app->model_timeout_ms, &request, &call->box->closing,
+			  &answer);
+	bool fine = answer.status >= 200 && answer.status < 300;
+	record(call, &answer, e != ERR_OK ? err_code(e) : fine ? "ok" : "provider_refused");
+	if (e != ERR_OK) {
+		log_warn("run %s: model call failed: %s (provider status %u)", call->box->run, err_code(e),
+			 answer.status);
+		gate_fail(call, e, NULL);
+	} else {
+		call->status = answer.status;
+		buf_add(&call->reply, answer.body.p, answer.body.n);
+	}
+	buf_free(&answer.body);
+}
+
+void gate_models(struct gate_call *call)
+{
+	struct jw w;
+	enum err e = gate_alive(call);
+
+	if (e != ERR_OK) {
+		gate_fail(call, e, NULL);
+		return;
+	}
+	call->status = 200;
+	jw_init(&w, &call->reply);
+	jw_open(&w, '{');
+	jw_kstr(&w, "object", "list");
+	jw_key(&w, "data");
+	jw_open(&w, '[');
+	jw_open(&w, '{');
+	jw_kstr(&w, "id", call->claims.model);
+	jw_kstr(&w, "object", "model");
+	jw_kstr(&w, "owned_by", "pinfold");
+	jw_close(&w, '}');
+	jw_close(&w, ']');
+	jw_close(&w, '}');
+}

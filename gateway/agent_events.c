@@ -1,0 +1,313 @@
+/*
+ * Agents' events (R-85): a batch is taken whole or not at all. Each line is parsed, checked, cleaned and
+ * written again; no byte of it goes further as it came. What an agent may not say by itself (reserved types)
+ * is stored as agent.TYPE; approval.requested becomes a question to people. Never spends model budget.
+ */
+#include "gateway/gateway.h"
+#include "gen/routes.h"
+#include "gen/store_msg.h"
+#include "lib/digest.h"
+#include "lib/own.h"
+#include "lib/text.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	LINES_MAX = 128,
+	TYPE_MAX = 64,
+	KEY_MAX = 128,
+	TEXT_CAP = 16000,
+	DATA_MAX = 64000,
+	LIST_MAX = 180000,
+	DATA_TOTAL = 1000000
+};
+
+struct line {
+	char type[TYPE_MAX + 1];
+	char request[129]; /* of approval.requested */
+	bool ask, dropped;
+	size_t at, n; /* its data in the batch's text */
+};
+
+struct batch {
+	struct line lines[LINES_MAX];
+	unsigned n;
+	struct buf text;
+	uint32_t accepted;
+	uint64_t last;
+	/* events on their way to the store */
+	uint8_t *list_bytes;
+	struct wire_list list;
+	unsigned listed;
+};
+
+/* Strings of data that have a tighter bound than TEXT_CAP, at its top level. */
+static const struct {
+	const char *key;
+	size_t cap;
+	enum text_kind kind;
+} caps[] = {{"request_id", 128, TEXT_LINE},
+	    {"action_id", 256, TEXT_LINE},
+	    {"effect", 64, TEXT_LINE},
+	    {"reason", 2000, TEXT_BODY},
+	    {"policy_reason", 2000, TEXT_BODY}};
+
+static void write_clean(struct jw *w, const struct json *v, unsigned depth);
+
+static void write_text(struct jw *w, const struct json *v, unsigned depth)
+{
+	size_t cap = TEXT_CAP;
+	enum text_kind kind = TEXT_BODY;
+	struct buf b own_buf;
+
+	for (size_t i = 0; depth == 1 && v->key && i < sizeof caps / sizeof caps[0]; i++)
+		if (strcmp(caps[i].key, v->key) == 0) {
+			cap = caps[i].cap;
+			kind = caps[i].kind;
+		}
+	buf_init(&b, DATA_TOTAL);
+	text_clean(&b, v->text, v->len, kind, cap);
+	jw_strn(w, (const char *)b.p, b.n);
+}
+
+/* A key that cleaning would change is left out with its value: two keys must not become one. */
+static bool key_clean(const char *key)
+{
+	struct buf b own_buf;
+	buf_init(&b, DATA_TOTAL);
+	return !text_clean(&b, key, strlen(key), TEXT_LINE, KEY_MAX);
+}
+
+static void write_members(struct jw *w, const struct json *o, unsigned depth)
+{
+	for (const struct json *m = o->child; m; m = m->next) {
+		if (!key_clean(m->key) || (depth == 0 && strcmp(m->key, "agent_sequence") == 0))
+			continue;
+		jw_key(w, m->key);
+		write_clean(w, m, depth + 1);
+	}
+}
+
+/* Depth is bounded by the parser. */
+static void write_clean(struct jw *w, const struct json *v, unsigned depth)
+{
+	switch (v->type) {
+	case JSON_NULL:
+		jw_null(w);
+		break;
+	case JSON_BOOL:
+		jw_bool(w, v->truth);
+		break;
+	case JSON_NUMBER:
+		jw_raw(w, v->text, v->len);
+		break;
+	case JSON_STRING:
+		write_text(w, v, depth);
+		break;
+	case JSON_ARRAY:
+		jw_open(w, '[');
+		for (const struct json *e = v->child; e; e = e->next)
+			write_clean(w, e, depth + 1);
+		jw_close(w, ']');
+		break;
+	case JSON_OBJECT:
+		jw_open(w, '{');
+		write_members(w, v, depth);
+		jw_close(w, '}');
+		break;
+	}
+}
+
+static bool filled(const struct json *v)
+{
+	return v && v->type == JSON_STRING && v->len > 0 && strlen(v->text) == v->len;
+}
+
+static bool type_valid(const char *s, size_t n)
+{
+	if (n < 1 || n > TYPE_MAX || s[0] < 'a' || s[0] > 'z')
+		return false;
+	return strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_.") == n;
+}
+
+/* Types that only the control plane may use. */
+static bool type_reserved(const char *s)
+{
+	static const char *const families[] = {"run.", "model.", "approval.", "check.", "events."};
+	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+		if (strncmp(s, families[i], strlen(families[i])) == 0)
+			return true;
+	return false;
+}
+
+/* approval.requested needs an id to be answered under; without one there is nothing to ask. */
+static void take_request(struct line *line, const struct json *data)
+{
+	const struct json *id = data ? json_get(data, "request_id") : NULL;
+
+	line->ask = true;
+	line->dropped = !id || id->type != JSON_STRING || !id_valid_n(id->text, id->len);
+	if (!line->dropped)
+		snprintf(line->request, sizeof line->request, "%s", id->text);
+}
+
+static bool take_line(struct batch *b, const char *run, const struct json *raw)
+{
+	struct arena arena own_arena;
+	struct line *line = &b->lines[b->n];
+	int64_t sequence = 0;
+	struct jw w;
+
+	if (raw->text[raw->len - 1] != '\n' || memchr(raw->text, '\n', raw->len - 1))
+		return false;
+	arena_init(&arena, GATE_ARENA);
+	const struct json *event = json_parse(&arena, raw->text, raw->len - 1, JSON_DEPTH, GATE_NODES, NULL);
+	if (!event || event->type != JSON_OBJECT)
+		return false;
+	const struct json *type = json_get(event, "event_type"), *task = json_get(event, "task_id");
+	const struct json *data = json_get(event, "data"), *number = json_get(event, "sequence");
+	if (!filled(type) || !type_valid(type->text, type->len) || !filled(json_get(event, "run_id")) ||
+	    !filled(task) || strcmp(task->text, run) != 0)
+		return false;
+	if (!number || !json_int(number, 0, INT64_MAX, &sequence) || (data && data->type != JSON_OBJECT))
+		return false;
+	*line = (struct line){.at = b->text.n};
+	if (strcmp(type->text, "approval.requested") == 0)
+		take_request(line, data);
+	snprintf(line->type, sizeof line->type, "%s%s", type_reserved(type->text) && !line->ask ? "agent." : "",
+		 type->text);
+	jw_init(&w, &b->text);
+	jw_open(&w, '{');
+	jw_kint(&w, "agent_sequence", sequence);
+	if (data)
+		write_members(&w, data, 0);
+	jw_close(&w, '}');
+	line->n = b->text.n - line->at;
+	b->n++;
+	return !buf_failed(&b->text) && line->n <= DATA_MAX;
+}
+
+/* Sends what is listed. An empty list asks only for the last sequence. */
+static enum err flush(struct gate_call *call, struct ask *a, struct batch *b)
+{
+	struct st_events_append m = {
+	    .tenant = call->box->tenant, .run = call->box->run, .events = wire_list_done(&b->list)};
+	struct st_events_taken taken;
+	enum err e = st_call_events_append(a, &m, NULL, &taken, NULL);
+
+	if (e == ERR_OK) {
+		b->accepted += taken.accepted;
+		b->last = taken.last_sequence;
+	}
+	b->list = (struct wire_list){.p = b->list_bytes, .cap = LIST_MAX};
+	b->listed = 0;
+	return e;
+}
+
+static enum err put_event(struct gate_call *call, struct ask *a, struct batch *b, const struct line *line)
+{
+	struct st_agent_event m = {.type = line->type, .data = {b->text.p + line->at, (uint32_t)line->n}};
+	size_t most = line->n + TYPE_MAX + 32;
+	uint8_t *room = wire_list_room(&b->list, most);
+	enum err e;
+
+	if (!room) {
+		if ((e = flush(call, a, b)) != ERR_OK)
+			return e;
+		room = wire_list_room(&b->list, most);
+	}
+	size_t n = room ? st_put_agent_event(room, most, &m) : 0;
+	if (n == 0)
+		return ERR_INTERNAL_ERROR;
+	wire_list_add(&b->list, n);
+	b->listed++;
+	return ERR_OK;
+}
+
+static enum err put_request(struct gate_call *call, struct ask *a, struct batch *b, const struct line *line)
+{
+	uint8_t digest[SHA256_SIZE];
+	struct st_ok ok;
+	enum err e = b->listed ? flush(call, a, b) : ERR_OK;
+	struct st_approval_ask m = {.tenant = call->box->tenant,
+				    .run = call->box->run,
+				    .request = line->request,
+				    .digest = {digest, sizeof digest},
+				    .data = {b->text.p + line->at, (uint32_t)line->n}};
+
+	if (e != ERR_OK)
+		return e;
+	if (!sha256(m.data.p, m.data.n, digest))
+		return ERR_INTERNAL_ERROR;
+	e = st_call_approval_ask(a, &m, NULL, &ok, NULL);
+	if (e == ERR_OK)
+		b->accepted++;
+	return e;
+}
+
+static enum err store_batch(struct gate_call *call, struct batch *b)
+{
+	struct ask *a = store_take(call->app->store, false);
+	enum err e = a ? ERR_OK : ERR_STORE_UNAVAILABLE;
+
+	for (unsigned i = 0; i < b->n && e == ERR_OK; i++) {
+		const struct line *line = &b->lines[i];
+		if (!line->dropped)
+			e = line->ask ? put_request(call, a, b, line) : put_event(call, a, b, line);
+	}
+	if (e == ERR_OK)
+		e = flush(call, a, b);
+	if (a)
+		store_give(call->app->store, a);
+	return e;
+}
+
+static enum err take_batch(struct gate_call *call, struct batch *b, char field[SCHEMA_FIELD])
+{
+	struct arena arena own_arena;
+
+	arena_init(&arena, GATE_ARENA);
+	const struct json *body = json_parse(&arena, call->body.p, call->body.n, JSON_DEPTH, GATE_NODES, NULL);
+	if (!body)
+		return ERR_INVALID_JSON;
+	enum err e = schema_check(&schema_event_append, body, field);
+	unsigned i = 0;
+	for (const struct json *l = e == ERR_OK ? json_get(body, "lines")->child : NULL; l; l = l->next, i++)
+		if (!take_line(b, call->claims.run, l)) {
+			snprintf(field, SCHEMA_FIELD, "lines[%u]", i);
+			return ERR_INVALID_EVENT_APPEND;
+		}
+	return e;
+}
+
+void gate_events(struct gate_call *call)
+{
+	own_free struct batch *b = calloc(1, sizeof *b);
+	own_free uint8_t *list = malloc(LIST_MAX);
+	char field[SCHEMA_FIELD] = "";
+	enum err e = ERR_INTERNAL_ERROR;
+	struct jw w;
+
+	if (b && list) {
+		b->list_bytes = list;
+		b->list = (struct wire_list){.p = list, .cap = LIST_MAX};
+		buf_init(&b->text, DATA_TOTAL);
+		e = take_batch(call, b, field);
+		if (e == ERR_OK)
+			e = gate_alive(call);
+		if (e == ERR_OK)
+			e = store_batch(call, b);
+		buf_free(&b->text);
+	}
+	if (e != ERR_OK) {
+		gate_fail(call, e, field);
+		return;
+	}
+	call->status = 202;
+	jw_init(&w, &call->reply);
+	jw_open(&w, '{');
+	jw_kint(&w, "accepted", b->accepted);
+	jw_kint(&w, "lastSequence", (int64_t)b->last);
+	jw_close(&w, '}');
+}

@@ -1,0 +1,114 @@
+/*
+ * The gateway's parts. The way of a call: http (headers, body, limits) -> route table -> token of this
+ * connection's box -> gate_NAME (admit, agent_events, agent_approvals) -> store, provider -> reply by http.
+ */
+#ifndef GATEWAY_GATEWAY_H
+#define GATEWAY_GATEWAY_H
+#include "gen/errors.h"
+#include "gen/store_msg.h"
+#include "lib/ask.h"
+#include "lib/buf.h"
+#include "lib/conf.h"
+#include "lib/json.h"
+#include "lib/num.h"
+#include "lib/route.h"
+#include "lib/schema.h"
+#include "lib/secret.h"
+#include "lib/token.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	GATE_CONNECTIONS = 64,    /* of one box at a time */
+	GATE_REPLY_MAX = 1100000, /* bytes of an answer to a box */
+	GATE_NODES = 20000,       /* JSON values in one body */
+	GATE_ARENA = 8000000,     /* memory for one parsed body */
+	GATE_BODY_SECONDS = 30,   /* for a whole body to arrive */
+	GATE_IDLE_SECONDS = 30,   /* for a silent connection */
+	GATE_STORE_PATIENCE_MS = 10000,
+	GATE_STORE_CONNECTIONS = 32
+};
+
+/* A model profile as this process may use it. */
+struct upstream_target {
+	const struct cf_profile *profile;
+	const char *url;          /* NULL: not usable */
+	const char *ca_file;      /* "" : the system's */
+	const struct secret *key; /* NULL: none is needed */
+	uint8_t fingerprint[32];
+};
+
+struct app {
+	struct conf conf;
+	struct secrets secrets;
+	const struct secret *token_key, *token_next; /* next may be NULL */
+	struct upstream_target targets[CONF_PROFILES];
+	uint32_t ntargets;
+	uint32_t model_timeout_ms;
+	struct store_pool *store;
+	struct upstream_pool *upstream;
+};
+
+/* One box: its listener decided run and tenant. */
+struct box {
+	struct app *app;
+	char run[129], tenant[129];
+	struct MHD_Daemon *daemon;
+	atomic_bool closing; /* the box is gone: calls in flight end early */
+	struct box *next;
+};
+
+/* One request. Handlers fill status and reply, or return an error by gate_fail. */
+struct gate_call {
+	struct app *app;
+	struct box *box;
+	struct route_found found;
+	struct token_claims claims;
+	char request_id[UUID_LEN + 1];
+	struct buf body;
+	unsigned status;
+	struct buf reply;
+	/* http.c's own */
+	char path[512];
+	uint64_t started_ms;
+	size_t swallowed;
+	bool seen_head, too_large;
+};
+
+/* Writes the error reply. field may be NULL. */
+void gate_fail(struct gate_call *call, enum err e, const char *field);
+
+/* admit.c: ERR_OK while the run's capability is alive, whatever is left of its budget; never spends. */
+enum err gate_alive(struct gate_call *call);
+
+/* http.c: serves the listener fd (taken over) for this box. NULL: cannot. */
+struct box *box_open(struct app *app, const char *run, const char *tenant, int fd);
+/* Stops serving and frees it in the background; calls in flight are cut short. */
+void box_close(struct box *box);
+
+/* store_pool.c: connections to stored, lent to one call at a time. once: see ask_once. */
+struct store_pool *store_pool_new(const char *socket_path);
+struct ask *store_take(struct store_pool *p, bool once); /* waits; NULL after GATE_STORE_PATIENCE_MS */
+void store_give(struct store_pool *p, struct ask *a);
+
+/* policy_strict.c: checks a parsed model request and writes what is sent upstream: rebuilt from the
+ * values, never the caller's bytes. field names the place at fault. */
+enum err policy_strict(const struct json *body, const char *model, struct buf *out, char field[SCHEMA_FIELD]);
+
+/* upstream.c (sole includer of curl) */
+struct upstream_answer {
+	unsigned status; /* the provider's; 0: there was none */
+	struct buf body; /* strict JSON when the result is ERR_OK */
+	uint64_t prompt_tokens, completion_tokens;
+	uint32_t duration_ms;
+};
+struct upstream_pool *upstream_pool_new(void);
+/* The complete address for a provider, or NULL: the reason is logged. The caller frees. */
+char *upstream_url(const struct cf_provider *p);
+/* One call, never repeated. stop (may be NULL) ends it early. ERR_OK also for an error status of the provider. */
+enum err upstream_call(struct upstream_pool *pool, const struct upstream_target *t, uint32_t timeout_ms,
+		       const struct buf *request, const atomic_bool *stop, struct upstream_answer *answer);
+#endif

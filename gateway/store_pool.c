@@ -1,0 +1,62 @@
+/*
+ * Connections to stored: made when needed, at most GATE_STORE_CONNECTIONS, lent to one call at a time.
+ * The last one given back is lent first, so that few stay in use.
+ */
+#include "gateway/gateway.h"
+#include "lib/die.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct store_pool {
+	pthread_mutex_t lock;
+	pthread_cond_t freed;
+	const char *path;
+	struct ask *idle[GATE_STORE_CONNECTIONS];
+	unsigned nidle, nmade;
+};
+
+struct store_pool *store_pool_new(const char *socket_path)
+{
+	struct store_pool *p = calloc(1, sizeof *p);
+	pthread_condattr_t attr;
+
+	if (!p)
+		fatal("no memory");
+	p->path = socket_path;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->freed, &attr);
+	pthread_condattr_destroy(&attr);
+	return p;
+}
+
+struct ask *store_take(struct store_pool *p, bool once)
+{
+	struct timespec until;
+	struct ask *a = NULL;
+	int waited = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += GATE_STORE_PATIENCE_MS / 1000;
+	pthread_mutex_lock(&p->lock);
+	while (p->nidle == 0 && p->nmade == GATE_STORE_CONNECTIONS && waited != ETIMEDOUT)
+		waited = pthread_cond_timedwait(&p->freed, &p->lock, &until);
+	if (p->nidle > 0)
+		a = p->idle[--p->nidle];
+	else if (p->nmade < GATE_STORE_CONNECTIONS && (a = ask_new(p->path, GATE_STORE_PATIENCE_MS)) != NULL)
+		p->nmade++;
+	pthread_mutex_unlock(&p->lock);
+	if (a)
+		ask_once(a, once);
+	return a;
+}
+
+void store_give(struct store_pool *p, struct ask *a)
+{
+	pthread_mutex_lock(&p->lock);
+	p->idle[p->nidle++] = a;
+	pthread_cond_signal(&p->freed);
+	pthread_mutex_unlock(&p->lock);
+}
