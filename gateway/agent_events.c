@@ -5,6 +5,7 @@
  */
 #include "gateway/gateway.h"
 #include "gen/routes.h"
+#include "gen/schema.h"
 #include "gen/store_msg.h"
 #include "lib/digest.h"
 #include "lib/own.h"
