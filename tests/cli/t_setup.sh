@@ -1,0 +1,62 @@
+#!/bin/bash
+# pinfold setup and pinfold config check: what is made, with which modes, and what bad files are told.
+cli=${PINFOLD_CLI_UNDER_TEST:-./cli/pinfold}
+root=$(mktemp -d /tmp/pinfold-setup.XXXXXX) || exit 1
+trap 'rm -rf "$root"' EXIT
+export PINFOLD_ROOT=$root SETUP_KEY=sk-key-of-the-test
+good=0 bad=0
+check() { if [ "$2" = "$3" ]; then good=$((good + 1)); else bad=$((bad + 1)); echo "FAIL $1: got <$2>, wanted <$3>"; fi; }
+has() { case $2 in *"$3"*) good=$((good + 1)) ;; *) bad=$((bad + 1)); echo "FAIL $1: no <$3> in <$2>" ;; esac; }
+[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
+
+"$cli" setup --uid-base 1700000000 --provider-key-env SETUP_KEY --model m1 2>"$root/err"
+check "setup succeeds" $? 0
+etc=$root/etc/pinfold
+check "secrets folder" "$(stat -c %a:%u "$etc/secrets")" 700:0
+check "run-token mode" "$(stat -c %a:%u "$etc/secrets/run-token")" 600:0
+check "provider key mode" "$(stat -c %a:%u "$etc/secrets/provider-default")" 600:0
+check "provider key is whole" "$(cat "$etc/secrets/provider-default")" sk-key-of-the-test
+check "no key elsewhere" "$(grep -rlF sk-key-of-the-test "$etc" | grep -v /secrets/)" ""
+check "no key in what was said" "$(grep -cF sk-key-of-the-test "$root/err")" 0
+[ "$(wc -c <"$etc/secrets/run-token")" -ge 43 ] && good=$((good + 1)) || { bad=$((bad + 1)); echo "FAIL run-token is short"; }
+before=$(find "$etc" -type f -exec sha256sum {} + | sort)
+"$cli" setup --model other 2>/dev/null
+check "setup again succeeds" $? 0
+check "setup again changes nothing" "$(find "$etc" -type f -exec sha256sum {} + | sort)" "$before"
+has "config check" "$("$cli" config check 2>&1)" "configuration ok: 1 tenants, 1 model profiles, 1 agents, 1 providers"
+check "a quote in a value is refused" "$("$cli" setup --model 'a"b' >/dev/null 2>&1; echo $?)" 2
+check "a low uid base is refused" "$("$cli" setup --uid-base 1000 >/dev/null 2>&1; echo $?)" 2
+
+# FILE|TEXT that is appended|what must be said
+while IFS='|' read -r file text want; do
+	cp -a "$etc" "$root/saved"
+	printf '%b\n' "$text" >>"$etc/$file"
+	said=$("$cli" config check 2>&1)
+	check "refused: $text" $? 1
+	has "said for: $text" "$said" "$want"
+	rm -rf "$etc" && mv "$root/saved" "$etc"
+done <<'T'
+pinfold.conf|gateway_port = 80|gateway_port must be a number from 1024 to 65535, not 80
+pinfold.conf|max_boxes = 0|max_boxes must be
+pinfold.conf|nonsense = 1|no such option 'nonsense'
+pinfold.conf|run_token_secret = "../x"|named by its file's name alone
+pinfold.conf|web_group = "no-such-group-here"|there is no group "no-such-group-here"
+pinfold.conf|users {\nfcgi = "no-such-user-here"\n}|there is no user "no-such-user-here"
+providers.d/default.conf|provider "p2" { protocol = "smoke" }|protocol must be openai
+providers.d/default.conf|gateway_port = 9000|no such option 'gateway_port'
+profiles.d/default.conf|model_profile "p2" { provider = "default" }|model is missing
+profiles.d/default.conf|model_profile "p3" { provider = "nobody" model = "m" }|does not fit together
+profiles.d/default.conf|agent "a2" { command = {"relative"} }|absolute path inside the sandbox
+profiles.d/default.conf|agent "a3" { command = {"/x"} environment = {"NOVALUE"} }|NAME=value
+tenants.d/default.conf|tenant "t2" { agent = "nobody" }|does not fit together
+tenants.d/default.conf|tenant "bad name" { }|other characters
+tenants.d/default.conf|tenant "t3" { max_steps = 5000 }|max_steps must be
+tenants.d/default.conf|tenant "t4" { check { argv = {} } }|a check without argv
+tenants.d/default.conf|tenant "t5" {|
+T
+rm "$etc/tenants.d/default.conf"
+has "no tenant" "$("$cli" config check 2>&1)" "needs at least one"
+rm "$etc/pinfold.conf"
+has "no file" "$("$cli" config check 2>&1)" 'run "pinfold setup"'
+echo "$good passed, $bad failed"
+[ $bad = 0 ]
