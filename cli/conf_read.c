@@ -7,6 +7,7 @@
 #include <confuse.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -15,8 +16,10 @@
 #include <string.h>
 
 #include "gen/conf_msg.h"
+#include "lib/buf.h"
 #include "lib/chan.h"
 #include "lib/num.h"
+#include "lib/own.h"
 #include "lib/place.h"
 
 struct out {
@@ -40,9 +43,12 @@ static void complain(struct out *o, const char *fmt, ...)
 	o->bad = true;
 }
 
+/* libconfuse's error callback has no place for our own data. */
+static const char *file_now;
+
 static void report(cfg_t *cfg, const char *fmt, va_list ap)
 {
-	fprintf(stderr, "%s:%d: ", cfg->filename != NULL ? cfg->filename : "configuration", cfg->line);
+	fprintf(stderr, "%s:%d: ", file_now, cfg->line);
 	vfprintf(stderr, fmt, ap);
 	fputc('\n', stderr);
 }
@@ -130,21 +136,35 @@ static void secret(struct out *o, const char *name, const char *role_name)
 		EMIT(o, secret, .name = name, .role = role_name);
 }
 
+/*
+ * libconfuse takes the end of a file for the end of any section, so that a file cut short would pass.
+ * The text is therefore parsed with one more setting behind it that only the top level knows.
+ */
+#define LAST_LINE "\nend_of_file = yes\n"
+
 static cfg_t *parse(struct out *o, cfg_opt_t *opts, const char *file)
 {
-	cfg_t *cfg = cfg_init(opts, CFGF_NONE);
+	own_buf struct buf text;
+	size_t n;
+	own_free char *read = file_read(AT_FDCWD, file, 1000000, &n);
 
-	o->file = file;
-	cfg_set_error_function(cfg, report);
-	switch (cfg_parse(cfg, file)) {
-	case CFG_SUCCESS:
-		return cfg;
-	case CFG_FILE_ERROR:
+	o->file = file_now = file;
+	buf_init(&text, 1100000);
+	if (read == NULL) {
 		complain(o, "cannot be read: %s: run \"pinfold setup\" or restore the file", strerror(errno));
-		break;
-	default:
-		o->bad = true;
+		return NULL;
 	}
+	buf_add(&text, read, n);
+	buf_adds(&text, LAST_LINE);
+	if (memchr(read, '\0', n) != NULL || buf_failed(&text)) {
+		complain(o, "is not a text file");
+		return NULL;
+	}
+	cfg_t *cfg = cfg_init(opts, CFGF_NONE);
+	cfg_set_error_function(cfg, report);
+	if (cfg_parse_buf(cfg, buf_cstr(&text)) == CFG_SUCCESS && cfg_getbool(cfg, "end_of_file") == cfg_true)
+		return cfg;
+	complain(o, "has an error or ends in the middle of a section");
 	cfg_free(cfg);
 	return NULL;
 }
@@ -301,6 +321,7 @@ static void read_file(struct out *o, const char *file, bool global)
 			    CFG_SEC("model_profile", profile, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 			    CFG_SEC("agent", agent, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 			    CFG_SEC("tenant", tenant, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+			    CFG_BOOL("end_of_file", cfg_false, CFGF_NONE),
 			    /* Only pinfold.conf has what follows; elsewhere the list ends here. */
 			    global ? (cfg_opt_t)CFG_SEC("users", users, CFGF_NONE) : (cfg_opt_t)CFG_END(),
 			    CFG_STR("web_group", "www-data", CFGF_NONE), CFG_INT("gateway_port", 9797, CFGF_NONE),

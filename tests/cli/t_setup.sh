@@ -11,7 +11,7 @@ has() { case $2 in *"$3"*) good=$((good + 1)) ;; *) bad=$((bad + 1)); echo "FAIL
 
 "$cli" setup --uid-base 1700000000 --provider-key-env SETUP_KEY --model m1 2>"$root/err"
 check "setup succeeds" $? 0
-etc=$root/etc/pinfold
+etc=$(dirname "$(find "$root" -name pinfold.conf)")
 check "secrets folder" "$(stat -c %a:%u "$etc/secrets")" 700:0
 check "run-token mode" "$(stat -c %a:%u "$etc/secrets/run-token")" 600:0
 check "provider key mode" "$(stat -c %a:%u "$etc/secrets/provider-default")" 600:0
@@ -52,7 +52,7 @@ tenants.d/default.conf|tenant "t2" { agent = "nobody" }|does not fit together
 tenants.d/default.conf|tenant "bad name" { }|other characters
 tenants.d/default.conf|tenant "t3" { max_steps = 5000 }|max_steps must be
 tenants.d/default.conf|tenant "t4" { check { argv = {} } }|a check without argv
-tenants.d/default.conf|tenant "t5" {|
+tenants.d/default.conf|tenant "t5" {|ends in the middle of a section
 T
 rm "$etc/tenants.d/default.conf"
 has "no tenant" "$("$cli" config check 2>&1)" "needs at least one"
