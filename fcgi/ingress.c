@@ -1,0 +1,141 @@
+/*
+ * Walks the whole parameter list once, by exact lengths. Trusts the web server for nothing but these names'
+ * values, refuses each of them when it comes twice or holds a control byte, and never copies a parameter
+ * into an environment.
+ */
+#include "fcgi/ingress.h"
+#include <string.h>
+#include "gen/routes.h"
+#include "lib/num.h"
+
+enum param { P_METHOD, P_URI, P_SCRIPT, P_TYPE, P_LENGTH, P_AUTH, P_ENCODING, P_ACCEPT, P_NONE_MATCH, P_TENANT, P__COUNT };
+
+static const char *const names[P__COUNT] = {
+	[P_METHOD] = "REQUEST_METHOD",
+	[P_URI] = "REQUEST_URI",
+	[P_SCRIPT] = "SCRIPT_NAME",
+	[P_TYPE] = "CONTENT_TYPE",
+	[P_LENGTH] = "CONTENT_LENGTH",
+	[P_AUTH] = "HTTP_AUTHORIZATION",
+	[P_ENCODING] = "HTTP_CONTENT_ENCODING",
+	[P_ACCEPT] = "HTTP_ACCEPT",
+	[P_NONE_MATCH] = "HTTP_IF_NONE_MATCH",
+	[P_TENANT] = "PINFOLD_TENANT",
+};
+
+/* Printable ASCII and tab. REQUEST_URI may hold more: its own parser judges it. */
+static bool value_clean(const struct gate_param *p, bool uri)
+{
+	for (size_t i = 0; i < p->value_n; i++) {
+		unsigned char c = (unsigned char)p->value[i];
+		if (uri ? c == 0 : (c < 0x20 && c != '\t') || c >= 0x7f)
+			return false;
+	}
+	return true;
+}
+
+static bool name_clean(const struct gate_param *p)
+{
+	for (size_t i = 0; i < p->name_n; i++) {
+		unsigned char c = (unsigned char)p->name[i];
+		if (c <= 0x20 || c >= 0x7f || c == '=')
+			return false;
+	}
+	return p->name_n > 0;
+}
+
+/* NULL, or what is wrong with the list. */
+static const char *collect(const struct gate *g, const char *value[P__COUNT])
+{
+	for (size_t i = 0; i < g->nparams; i++) {
+		const struct gate_param *p = &g->params[i];
+		if (!name_clean(p))
+			return "A request parameter's name is malformed.";
+		if (memchr(p->value, '\0', p->value_n) != NULL)
+			return "A request parameter holds a NUL byte.";
+		for (int k = 0; k < P__COUNT; k++) {
+			if (strcmp(p->name, names[k]) != 0)
+				continue;
+			if (value[k] != NULL)
+				return "A header or request parameter came twice. Send it once.";
+			if (!value_clean(p, k == P_URI))
+				return "A header or request parameter holds bytes that are not printable ASCII.";
+			value[k] = p->value;
+		}
+	}
+	return NULL;
+}
+
+/* A mount is what links begin with, so it is held to the characters that need no escaping. */
+static bool mount_plain(const char *s)
+{
+	size_t n = strlen(s);
+	static const char ok[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+	return n > 1 && n < INGRESS_MOUNT && s[0] == '/' && s[n - 1] != '/' && strspn(s, ok) == n &&
+	       strstr(s, "//") == NULL && strstr(s, "/.") == NULL;
+}
+
+/*
+ * SCRIPT_NAME is the mount where stripping it leaves a path of ours. Web servers that put the whole path
+ * there (nginx's and Apache's defaults) or a part of it (a lighttpd prefix such as /v1) leave none, and the
+ * path then counts from the root.
+ */
+static enum uri_verdict locate(struct ingress *in, const char *uri, const char *script, const char **query)
+{
+	in->mount[0] = '\0';
+	if (script != NULL && mount_plain(script)) {
+		size_t n = strlen(script);
+		struct route_found found = { 0 };
+		if (strncmp(uri, script, n) == 0 && uri[n] == '/' && uri_parse(uri + n, in->path, query) == URI_OK) {
+			route_find(routes_public, "GET", in->path, &found);
+			if (found.path_known) {
+				memcpy(in->mount, script, n + 1);
+				return URI_OK;
+			}
+		}
+	}
+	return uri_parse(uri, in->path, query);
+}
+
+static void refuse(struct arrival *out, enum err e, const char *why)
+{
+	if (out->refused == ERR_OK) {
+		out->refused = e;
+		out->why = why;
+	}
+}
+
+void ingress_read(struct ingress *in, const struct gate *g, struct arrival *out)
+{
+	const char *v[P__COUNT] = { NULL };
+	*out = (struct arrival){ .refused = ERR_OK, .mount = in->mount, .path = in->path };
+	uuid4(out->id);
+	const char *wrong = collect(g, v);
+	out->method = v[P_METHOD] != NULL ? v[P_METHOD] : "";
+	if (wrong != NULL)
+		refuse(out, ERR_INVALID_REQUEST, wrong);
+	else if (g->role != GATE_RESPONDER)
+		refuse(out, ERR_INVALID_REQUEST, "Only the FastCGI role responder is served.");
+	else if (*out->method == '\0' || v[P_URI] == NULL)
+		refuse(out, ERR_INVALID_REQUEST, "The web server passed no REQUEST_METHOD or no REQUEST_URI.");
+	if (out->refused != ERR_OK)
+		return;
+	switch (locate(in, v[P_URI], v[P_SCRIPT], &out->query)) {
+	case URI_OK:
+		break;
+	case URI_UNKNOWN:
+		refuse(out, ERR_NOT_FOUND, NULL);
+		break;
+	case URI_MALFORMED:
+		refuse(out, ERR_INVALID_REQUEST, "The request target is malformed. Send a plain path without empty or dot "
+						 "segments, encoded slashes or control bytes.");
+		break;
+	}
+	out->content_type = v[P_TYPE];
+	out->content_length = v[P_LENGTH];
+	out->authorization = v[P_AUTH];
+	out->content_encoding = v[P_ENCODING];
+	out->accept = v[P_ACCEPT];
+	out->if_none_match = v[P_NONE_MATCH];
+	out->vhost_tenant = v[P_TENANT];
+}

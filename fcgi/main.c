@@ -1,0 +1,77 @@
+/*
+ * pinfold-fcgi: the public side. Takes requests from the web server over FastCGI, decides who asks, makes the
+ * canonical value of what is asked, and lets stored do it. Holds no provider key and no signing secret, knows
+ * nothing of boxes, keeps nothing: it may die at any instant.
+ *
+ * Descriptors are given by sandboxd (lib/place.h): 3 control, 4 configuration, 6 the listening socket.
+ */
+#include <errno.h>
+#include <fcgiapp.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "fcgi/pool.h"
+#include "lib/conf.h"
+#include "lib/die.h"
+#include "lib/place.h"
+#include "lib/secret.h"
+
+static void raise_files(void)
+{
+	struct rlimit r;
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
+		r.rlim_cur = r.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+static void close_on_exec(int fd)
+{
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+		fatal("descriptor %d is not open: start this program through pinfold-sandboxd", fd);
+}
+
+int main(void)
+{
+	static struct conf conf;
+	static char store[200];
+	static struct app app;
+	static struct pool pool;
+	log_open("pinfold-fcgi");
+	for (int fd = CHILD_FD_CONTROL; fd <= CHILD_FD_LISTEN; fd++)
+		if (fd != CHILD_FD_SECRETS)
+			close_on_exec(fd);
+	if (!undumpable())
+		fatal("cannot make this process undumpable: %m");
+	const char *why = conf_load(&conf, CHILD_FD_CONFIG);
+	if (why != NULL)
+		fatal("the configuration is not acceptable: %s", why);
+	close(CHILD_FD_CONFIG);
+	/* None of the secrets is for this role; should any arrive, it ends here unread. */
+	close(CHILD_FD_SECRETS);
+	signal(SIGPIPE, SIG_IGN);
+	raise_files();
+	if (FCGX_Init() != 0)
+		fatal("libfcgi does not start");
+	if (fcntl(CHILD_FD_LISTEN, F_SETFL, O_NONBLOCK) != 0)
+		fatal("the listening socket: %m");
+	int n = snprintf(store, sizeof store, "%s/%s", conf.global.run_dir, PLACE_STORE_SOCK);
+	if (n < 0 || (size_t)n >= sizeof store)
+		fatal("the run directory's name is too long");
+	app.conf = &conf;
+	pool.app = &app;
+	pool.store_path = store;
+	pool.listener = CHILD_FD_LISTEN;
+	pool.control = CHILD_FD_CONTROL;
+	pool.most = conf.global.fcgi_threads_max > 0 ? conf.global.fcgi_threads_max : 1;
+	pool.start = conf.global.fcgi_threads > 0 ? conf.global.fcgi_threads : 1;
+	if (pool.start > pool.most)
+		pool.start = pool.most;
+	pool.deadline_ms = conf.global.request_deadline_ms > 0 ? conf.global.request_deadline_ms : 30000;
+	pool_init(&pool);
+	pool_run(&pool);
+	/* Threads may still hold requests; there is nothing to save, and nothing to free that exit does not. */
+	_exit(0);
+}

@@ -1,0 +1,322 @@
+/* See pool.h. Every change of a row's state, and every close, happens under the lock: the watchdog never
+ * shuts down a descriptor that has become another's. */
+#include "fcgi/pool.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "lib/die.h"
+#include "lib/num.h"
+
+enum { TICK_MS = 250, PARTIAL_TICK_MS = 20, GRACE_MS = 2000, STOP_MS = 1500, LISTEN_AGAIN_MS = 100, STACK = 256 * 1024,
+       SPARE_CONNS = 256, EVENTS = 64, IO_SECONDS = 10 };
+/* Values of epoll data above any row. */
+enum { TAG_LISTENER = 1u << 30, TAG_CONTROL, TAG_SIGNAL };
+
+static void watch(struct pool *p, int fd, uint32_t tag, uint32_t events, int op)
+{
+	struct epoll_event e = { .events = events, .data.u32 = tag };
+	if (epoll_ctl(p->epoll, op, fd, &e) != 0)
+		log_error("epoll_ctl: %m");
+}
+
+void pool_init(struct pool *p)
+{
+	p->nconns = p->most + SPARE_CONNS;
+	p->conns = calloc(p->nconns, sizeof *p->conns);
+	p->queue = calloc(p->nconns, sizeof *p->queue);
+	p->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (p->conns == NULL || p->queue == NULL || p->epoll < 0)
+		fatal("cannot start: %m");
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->work, NULL);
+}
+
+static void drop(struct pool *p, struct conn *c)
+{
+	if (c->state == CONN_PARTIAL)
+		p->partial--;
+	close(c->fd);
+	c->state = CONN_FREE;
+	c->fd = -1;
+	p->used--;
+}
+
+static void *work(void *arg);
+
+/* Adds a worker unless two would be idle with all that is queued. */
+static void grow(struct pool *p)
+{
+	if (p->threads >= p->most || (p->threads >= p->start && p->idle >= p->queued + 2))
+		return;
+	pthread_attr_t attr;
+	pthread_t t;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (pthread_create(&t, &attr, work, p) == 0)
+		p->threads++, p->idle++;
+	else
+		log_warn("cannot start another thread; %u serve", p->threads);
+	pthread_attr_destroy(&attr);
+}
+
+static void enqueue(struct pool *p, struct conn *c)
+{
+	if (c->state == CONN_PARTIAL)
+		p->partial--;
+	c->state = CONN_QUEUED;
+	c->since = timer_ms();
+	p->queue[(p->head + p->queued++) % p->nconns] = (uint32_t)(c - p->conns);
+	grow(p);
+	pthread_cond_signal(&p->work);
+}
+
+static struct conn *dequeue(struct pool *p)
+{
+	p->idle += 0;
+	while (p->queued == 0)
+		pthread_cond_wait(&p->work, &p->lock);
+	struct conn *c = &p->conns[p->queue[p->head]];
+	p->head = (p->head + 1) % p->nconns;
+	p->queued--;
+	p->idle--;
+	c->state = CONN_BUSY;
+	c->since = timer_ms();
+	return c;
+}
+
+static void keep(struct pool *p, struct conn *c)
+{
+	if (!p->said_keep)
+		log_info("the web server keeps its connections to this service open; it works, but is not needed");
+	p->said_keep = true;
+	c->state = CONN_IDLE;
+	c->served++;
+	c->since = timer_ms();
+	watch(p, c->fd, (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, EPOLL_CTL_MOD);
+}
+
+static void *work(void *arg)
+{
+	struct pool *p = arg;
+	struct worker *w = worker_new(p);
+	pthread_mutex_lock(&p->lock);
+	while (w != NULL) {
+		struct conn *c = dequeue(p);
+		bool asked_keep;
+		pthread_mutex_unlock(&p->lock);
+		enum serve_end end = serve(w, c, &asked_keep);
+		pthread_mutex_lock(&p->lock);
+		p->idle++;
+		if (end == SERVE_KEEP) {
+			keep(p, c);
+		} else if (end == SERVE_MORE) {
+			c->state = CONN_PARTIAL;
+			p->partial++;
+		} else {
+			drop(p, c);
+		}
+	}
+	p->threads--, p->idle--;
+	pthread_mutex_unlock(&p->lock);
+	log_error("a thread could not start: no memory");
+	return NULL;
+}
+
+/* Makes room by ending the connection that has waited longest. False: none waits. */
+static bool evict(struct pool *p)
+{
+	struct conn *oldest = NULL;
+	for (uint32_t i = 0; i < p->nconns; i++) {
+		struct conn *c = &p->conns[i];
+		if ((c->state == CONN_IDLE || c->state == CONN_PARTIAL) && (oldest == NULL || c->since < oldest->since))
+			oldest = c;
+	}
+	if (oldest == NULL)
+		return false;
+	drop(p, oldest);
+	return true;
+}
+
+static void listen_on(struct pool *p, bool on)
+{
+	if (on != p->listening)
+		watch(p, p->listener, TAG_LISTENER, on ? EPOLLIN : 0, EPOLL_CTL_MOD);
+	p->listening = on;
+	p->listen_again = timer_ms() + LISTEN_AGAIN_MS;
+}
+
+static void admit(struct pool *p, int fd)
+{
+	struct timeval patience = { .tv_sec = IO_SECONDS };
+	struct conn *c = p->conns;
+	while (c->state != CONN_FREE)
+		c++;
+	/* An accepted socket does not inherit these from the listener. */
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+	*c = (struct conn){ .fd = fd, .state = CONN_IDLE, .since = timer_ms() };
+	c->deadline = c->since + p->deadline_ms;
+	p->used++;
+	watch(p, fd, (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, EPOLL_CTL_ADD);
+}
+
+static void accept_all(struct pool *p)
+{
+	for (int i = 0; i < EVENTS; i++) {
+		if (p->used == p->nconns && !evict(p)) {
+			if (!p->said_full)
+				log_warn("all %u connections are in use; new ones wait", p->nconns);
+			p->said_full = true;
+			listen_on(p, false);
+			return;
+		}
+		int fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0) {
+			admit(p, fd);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			log_warn("accept: %m; trying again");
+			evict(p);
+			listen_on(p, false);
+		}
+		return; /* EAGAIN, or a connection that is gone already */
+	}
+}
+
+/* Bytes that wait on a socket; -1: its peer is gone and there are none. */
+static long waiting(int fd)
+{
+	int n = 0;
+	char one;
+	if (ioctl(fd, FIONREAD, &n) == 0 && n > 0)
+		return n;
+	ssize_t got = recv(fd, &one, 1, MSG_PEEK | MSG_DONTWAIT);
+	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) ? -1 : got > 0;
+}
+
+static void woke(struct pool *p, uint32_t row)
+{
+	struct conn *c = &p->conns[row];
+	if (c->state != CONN_IDLE)
+		return;
+	if (waiting(c->fd) <= 0) {
+		drop(p, c);
+		return;
+	}
+	c->deadline = timer_ms() + p->deadline_ms;
+	enqueue(p, c);
+}
+
+/* A peer that has sent its last byte and left the parameters unfinished. */
+static bool hung_up(int fd)
+{
+	struct epoll_event e;
+	int probe = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event want = { .events = EPOLLRDHUP };
+	bool up = probe >= 0 && epoll_ctl(probe, EPOLL_CTL_ADD, fd, &want) == 0 && epoll_wait(probe, &e, 1, 0) == 1;
+	if (probe >= 0)
+		close(probe);
+	return up;
+}
+
+static void watchdog(struct pool *p, uint64_t now)
+{
+	for (uint32_t i = 0; i < p->nconns; i++) {
+		struct conn *c = &p->conns[i];
+		switch (c->state) {
+		case CONN_IDLE:
+			if (c->served == 0 && now >= c->deadline)
+				drop(p, c);
+			break;
+		case CONN_PARTIAL:
+			if (now >= c->deadline)
+				drop(p, c);
+			else if ((size_t)waiting(c->fd) != c->seen)
+				enqueue(p, c);
+			else if (hung_up(c->fd))
+				drop(p, c);
+			break;
+		case CONN_BUSY:
+			if (now >= c->deadline + GRACE_MS && atomic_load(&c->overdue) < 2) {
+				atomic_store(&c->overdue, 2);
+				shutdown(c->fd, SHUT_RDWR);
+			} else if (now >= c->deadline && atomic_load(&c->overdue) < 1) {
+				atomic_store(&c->overdue, 1);
+				shutdown(c->fd, SHUT_RD);
+			}
+			break;
+		case CONN_FREE:
+		case CONN_QUEUED:
+			break;
+		}
+	}
+}
+
+static bool at_work(const struct pool *p)
+{
+	return p->queued > 0 || p->idle < p->threads;
+}
+
+void pool_run(struct pool *p)
+{
+	sigset_t stop;
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTERM);
+	sigaddset(&stop, SIGINT);
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+	int signals = signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (signals < 0)
+		fatal("signalfd: %m");
+	watch(p, p->listener, TAG_LISTENER, EPOLLIN, EPOLL_CTL_ADD);
+	watch(p, p->control, TAG_CONTROL, EPOLLIN | EPOLLRDHUP, EPOLL_CTL_ADD);
+	watch(p, signals, TAG_SIGNAL, EPOLLIN, EPOLL_CTL_ADD);
+	p->listening = true;
+	uint64_t stop_at = 0, next_tick = 0;
+	pthread_mutex_lock(&p->lock);
+	while (p->threads < p->start) {
+		uint32_t had = p->threads;
+		grow(p);
+		if (p->threads == had)
+			fatal("cannot start %u threads", p->start);
+	}
+	for (;;) {
+		struct epoll_event ev[EVENTS];
+		uint64_t now = timer_ms();
+		if (now >= next_tick || p->partial > 0) {
+			watchdog(p, now);
+			next_tick = now + TICK_MS;
+		}
+		if (stop_at != 0 && (now >= stop_at || !at_work(p)))
+			break;
+		if (stop_at == 0 && !p->listening && now >= p->listen_again)
+			listen_on(p, true);
+		int wait = p->partial > 0 || !p->listening || stop_at != 0 ? PARTIAL_TICK_MS : TICK_MS;
+		pthread_mutex_unlock(&p->lock);
+		int n = epoll_wait(p->epoll, ev, EVENTS, wait);
+		pthread_mutex_lock(&p->lock);
+		for (int i = 0; i < n; i++) {
+			switch (ev[i].data.u32) {
+			case TAG_LISTENER:
+				if (stop_at == 0)
+					accept_all(p);
+				break;
+			case TAG_CONTROL:
+				return; /* sandboxd is gone */
+			case TAG_SIGNAL:
+				stop_at = timer_ms() + STOP_MS;
+				listen_on(p, false);
+				break;
+			default:
+				woke(p, ev[i].data.u32);
+			}
+		}
+	}
+}

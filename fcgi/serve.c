@@ -1,0 +1,164 @@
+/*
+ * One request on one worker: gate, libfcgi, ingress, dispatch, drain, end. Trusts no byte before the gate has
+ * seen the whole parameter set. Never leaves unread input behind on a kept connection, never waits for the
+ * peer to close (libfcgi's own close does, up to 2 s a request).
+ */
+#include <errno.h>
+#include <fcgiapp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include "fcgi/gate.h"
+#include "fcgi/ingress.h"
+#include "fcgi/pool.h"
+#include "fcgi/reply.h"
+#include "handlers/dispatch.h"
+#include "lib/ask.h"
+#include "lib/die.h"
+#include "lib/num.h"
+
+enum { DRAIN_MAX = 8 << 20, ASK_PATIENCE_MS = 10000, PEEKS = 7 };
+
+struct worker {
+	const struct pool *pool;
+	struct ask *ask;
+	struct gate gate;
+	struct ingress ingress;
+	uint8_t peek[GATE_PEEK];
+};
+
+struct worker *worker_new(const struct pool *p)
+{
+	struct worker *w = malloc(sizeof *w); /* not zeroed: pages that no request needs are never touched */
+	if (w == NULL)
+		return NULL;
+	w->pool = p;
+	w->ask = ask_new(p->store_path, ASK_PATIENCE_MS);
+	if (w->ask == NULL) {
+		free(w);
+		return NULL;
+	}
+	return w;
+}
+
+void worker_free(struct worker *w)
+{
+	if (w == NULL)
+		return;
+	ask_free(w->ask);
+	free(w);
+}
+
+struct body_ctx {
+	FCGX_Stream *in;
+	struct conn *conn;
+};
+
+static long read_body(void *ctx, void *p, size_t n)
+{
+	struct body_ctx *b = ctx;
+	int got = FCGX_GetStr(p, (int)n, b->in);
+	if (got > 0)
+		return got;
+	int e = FCGX_GetError(b->in);
+	if (e == 0)
+		return 0;
+	return e == EAGAIN || e == EWOULDBLOCK || atomic_load(&b->conn->overdue) != 0 ? BODY_LATE : BODY_BROKEN;
+}
+
+/* Reads what is left of the input. False: there is more than is worth reading, or it broke off. */
+static bool drain(FCGX_Stream *in)
+{
+	char waste[16384];
+	size_t total = 0;
+	for (int n; (n = FCGX_GetStr(waste, sizeof waste, in)) > 0;)
+		if ((total += (size_t)n) > DRAIN_MAX)
+			return false;
+	return FCGX_GetError(in) == 0;
+}
+
+static void refuse_role(int fd, uint16_t id)
+{
+	enum { END_REQUEST = 3, UNKNOWN_ROLE = 3 };
+	const uint8_t end[16] = { 1, END_REQUEST, (uint8_t)(id >> 8), (uint8_t)id, 0, 8, 0, 0, 0, 0, 0, 0, UNKNOWN_ROLE };
+	(void)send(fd, end, sizeof end, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Looks until the parameters are whole. A web server may write them in several pieces, a few microseconds
+ * apart, so a few short waits come before the connection goes back to the main thread. */
+static enum gate_verdict look(struct worker *w, struct conn *c)
+{
+	struct timespec nap = { 0, 50000 };
+	for (int i = 0;; i++) {
+		ssize_t n = recv(c->fd, w->peek, sizeof w->peek, MSG_PEEK | MSG_DONTWAIT);
+		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+			return GATE_BAD;
+		c->seen = n > 0 ? (size_t)n : 0;
+		enum gate_verdict v = gate_read(&w->gate, w->peek, c->seen);
+		if (v != GATE_MORE)
+			return v;
+		if (c->seen == sizeof w->peek)
+			return GATE_BAD;
+		if (i == PEEKS)
+			return GATE_MORE;
+		nanosleep(&nap, NULL);
+		nap.tv_nsec *= 2;
+	}
+}
+
+static void log_outcome(const struct arrival *in, const struct reply *rp)
+{
+	if (rp->status >= 500)
+		log_warn("request %s: %s %s: %u %s", in->id, in->method, in->path, rp->status, err_code(rp->error));
+}
+
+static bool answer(struct worker *w, struct conn *c, FCGX_Request *fr)
+{
+	struct body_ctx body = { fr->in, c };
+	struct arrival in;
+	struct reply rp;
+	ingress_read(&w->ingress, &w->gate, &in);
+	in.body = (struct body_source){ read_body, &body };
+	reply_init(&rp, reply_fcgi(fr->out), in.id);
+	dispatch(w->pool->app, w->ask, &in, &rp);
+	log_outcome(&in, &rp);
+	/* The answer goes out before what is left of the body is thrown away: a peer that still writes can read it. */
+	bool whole = !rp.failed && FCGX_FFlush(fr->out) == 0;
+	bool drained = drain(fr->in);
+	return whole && drained;
+}
+
+enum serve_end serve(struct worker *w, struct conn *c, bool *asked_keep)
+{
+	*asked_keep = false;
+	switch (look(w, c)) {
+	case GATE_MORE:
+		return SERVE_MORE;
+	case GATE_BAD:
+		return SERVE_CLOSE;
+	case GATE_ROLE:
+		refuse_role(c->fd, w->gate.id);
+		return SERVE_CLOSE;
+	case GATE_WHOLE:
+		break;
+	}
+	FCGX_Request fr;
+	/* Descriptor 0 is /dev/null: should libfcgi ever want to accept by itself, it fails at once. */
+	if (FCGX_InitRequest(&fr, 0, FCGI_FAIL_ACCEPT_ON_INTR) != 0)
+		return SERVE_CLOSE;
+	fr.ipcFd = c->fd;
+	fr.keepConnection = 1;
+	if (FCGX_Accept_r(&fr) != 0) {
+		FCGX_Free(&fr, 0);
+		return SERVE_CLOSE;
+	}
+	*asked_keep = w->gate.keep;
+	bool clean = answer(w, c, &fr);
+	bool whole = true;
+	/* An answer that broke off must not look whole: then there is no END_REQUEST. */
+	if (clean || fr.out->FCGI_errno == 0)
+		whole = FCGX_FClose(fr.err) == 0 && FCGX_FClose(fr.out) == 0;
+	FCGX_Free(&fr, 0);
+	return clean && whole && w->gate.keep && atomic_load(&c->overdue) == 0 ? SERVE_KEEP : SERVE_CLOSE;
+}

@@ -1,0 +1,59 @@
+/*
+ * Reads the Authorization value, asks stored whose token it is, and holds the principal against the
+ * route's row. Trusts nothing the web server says about users; only PINFOLD_TENANT, and that only to narrow.
+ * Never keeps a token: the only thing that leaves this file is its public id and its hash.
+ */
+#include "handlers/authority.h"
+#include <stdio.h>
+#include <string.h>
+#include "gen/store_msg.h"
+#include "lib/ask.h"
+#include "lib/num.h"
+#include "lib/secret.h"
+#include "lib/token.h"
+
+static const char absent[] = "No Authorization header arrived. Send the token as \"Authorization: Bearer ...\"; if you "
+			     "did, the web server drops it (Apache needs \"CGIPassAuth On\").";
+
+enum err authority_check(struct ask *a, const struct arrival *in, struct principal *who, const char **say)
+{
+	static const char scheme[] = "Bearer ";
+	*say = NULL;
+	if (in->authorization == NULL || in->authorization[0] == '\0') {
+		*say = absent;
+		return ERR_UNAUTHORIZED;
+	}
+	if (strncmp(in->authorization, scheme, sizeof scheme - 1) != 0)
+		return ERR_UNAUTHORIZED;
+	const char *token = in->authorization + sizeof scheme - 1;
+	enum principal_kind kind;
+	char id[PRINCIPAL_ID_LEN + 1];
+	uint8_t hash[32];
+	/* The form has no comma and no blank, so two joined headers never pass. */
+	if (!principal_parse(token, strlen(token), &kind, id, hash))
+		return ERR_UNAUTHORIZED;
+	struct st_principal question = { .token_id = id, .hash = { hash, sizeof hash } };
+	struct st_principal_is answer;
+	enum err e = st_call_principal(a, &question, NULL, &answer, NULL);
+	wipe(hash, sizeof hash);
+	if (e == ERR_STORE_UNAVAILABLE || e == ERR_INTERNAL_ERROR)
+		return e;
+	if (e != ERR_OK || answer.kind != kind)
+		return ERR_UNAUTHORIZED;
+	*who = (struct principal){ .kind = answer.kind, .rights = answer.rights };
+	snprintf(who->tenant, sizeof who->tenant, "%s", answer.tenant);
+	snprintf(who->label, sizeof who->label, "%s", answer.label);
+	/* created_by takes 64 bytes; the public id is always short, a label may not be. */
+	snprintf(who->by, sizeof who->by, "%s:%s", kind == PRINCIPAL_API ? "api" : "device", id);
+	return ERR_OK;
+}
+
+enum err authority_permit(const struct principal *who, const struct route *route, const char *vhost_tenant)
+{
+	unsigned bit = who->kind == PRINCIPAL_API ? ROUTE_API : who->kind == PRINCIPAL_DEVICE ? ROUTE_DEVICE : 0;
+	if (vhost_tenant != NULL && strcmp(vhost_tenant, who->tenant) != 0)
+		return ERR_TENANT_MISMATCH;
+	if ((route->principals & bit) == 0 || (bit == ROUTE_API && (route->rights & ~who->rights) != 0))
+		return ERR_FORBIDDEN;
+	return ERR_OK;
+}

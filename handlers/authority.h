@@ -1,0 +1,10 @@
+/* Who asks, and may they: the two checks between routing and the body. */
+#ifndef HANDLERS_AUTHORITY_H
+#define HANDLERS_AUTHORITY_H
+#include "handlers/request.h"
+
+/* ERR_OK and *who, or ERR_UNAUTHORIZED (*say: a sentence that names the cause, or NULL), or ERR_STORE_UNAVAILABLE. */
+enum err authority_check(struct ask *a, const struct arrival *in, struct principal *who, const char **say);
+/* May this principal use this route, at this address? ERR_OK, ERR_FORBIDDEN or ERR_TENANT_MISMATCH. */
+enum err authority_permit(const struct principal *who, const struct route *route, const char *vhost_tenant);
+#endif

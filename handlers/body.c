@@ -1,0 +1,98 @@
+/*
+ * Reads a body that was announced. Trusts no announced length: it is a promise that the bytes must
+ * keep. Never reads before dispatch() has authenticated the caller.
+ */
+#include "handlers/body.h"
+#include <string.h>
+#include <strings.h>
+#include "lib/num.h"
+
+enum { BODY_NODES = 20000, BODY_CHUNK = 16384 };
+
+static const char *skip_blank(const char *s)
+{
+	return s + strspn(s, " \t");
+}
+
+/* Exactly application/json, and as parameters nothing but one charset=utf-8 (RFC 9110 section 8.3). */
+static bool type_is_json(const char *s)
+{
+	static const char want[] = "application/json";
+	if (s == NULL || strncasecmp(s, want, sizeof want - 1) != 0)
+		return false;
+	s = skip_blank(s + sizeof want - 1);
+	if (*s == '\0')
+		return true;
+	if (*s++ != ';')
+		return false;
+	s = skip_blank(s);
+	if (strncasecmp(s, "charset=", 8) != 0)
+		return false;
+	s += 8;
+	bool quoted = *s == '"';
+	s += quoted;
+	if (strncasecmp(s, "utf-8", 5) != 0)
+		return false;
+	s += 5;
+	if (quoted && *s++ != '"')
+		return false;
+	return *skip_blank(s) == '\0';
+}
+
+/* -1: none was announced. -2: no number. Larger than a body may ever be counts as UINT32_MAX. */
+static int64_t announced(const char *s)
+{
+	if (s == NULL || *s == '\0')
+		return -1;
+	size_t n = strlen(s);
+	if (strspn(s, "0123456789") != n)
+		return -2;
+	s += strspn(s, "0");
+	uint64_t v = 0;
+	if (*s == '\0')
+		return 0;
+	return num_u64(s, strlen(s), 0, UINT32_MAX, &v) ? (int64_t)v : (int64_t)UINT32_MAX;
+}
+
+enum err body_admit(const struct arrival *in, const struct route *route)
+{
+	if (route->body == BODY_JSON && !type_is_json(in->content_type))
+		return ERR_JSON_REQUIRED;
+	const char *enc = in->content_encoding;
+	if (enc != NULL && *enc != '\0' && strcasecmp(enc, "identity") != 0)
+		return ERR_UNSUPPORTED_ENCODING;
+	int64_t n = announced(in->content_length);
+	if (n == -2)
+		return ERR_INVALID_REQUEST;
+	return n > (int64_t)route->body_limit ? ERR_REQUEST_TOO_LARGE : ERR_OK;
+}
+
+enum err body_read(const struct arrival *in, const struct route *route, struct buf *out)
+{
+	int64_t want = announced(in->content_length);
+	for (;;) {
+		uint8_t chunk[BODY_CHUNK];
+		long got = in->body.read(in->body.ctx, chunk, sizeof chunk);
+		if (got < 0)
+			return got == BODY_LATE ? ERR_REQUEST_TIMEOUT : ERR_LENGTH_MISMATCH;
+		if (got == 0)
+			break;
+		if (out->n + (size_t)got > route->body_limit)
+			return ERR_REQUEST_TOO_LARGE;
+		buf_add(out, chunk, (size_t)got);
+		if (buf_failed(out))
+			return ERR_INTERNAL_ERROR;
+	}
+	/* A web server counts a chunked body before it passes it on, so bytes without a length are a lie too. */
+	return (want < 0 ? 0 : (uint64_t)want) == out->n ? ERR_OK : ERR_LENGTH_MISMATCH;
+}
+
+enum err body_json(struct arena *a, const struct buf *body, const struct json **json, const char **why)
+{
+	struct json_fault fault = { 0 };
+	*json = json_parse(a, body->p != NULL ? (const void *)body->p : "", body->n, JSON_DEPTH, BODY_NODES, &fault);
+	*why = fault.why;
+	if (*json == NULL)
+		return ERR_INVALID_JSON;
+	return (*json)->type == JSON_OBJECT ? ERR_OK : ERR_INVALID_JSON_OBJECT;
+}

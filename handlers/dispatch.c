@@ -1,0 +1,94 @@
+/*
+ * The pipeline on one page. The order of checks is the contract's: malformed (400) -> unknown path (404) ->
+ * method (405) -> authentication (401) -> id shape (404) -> authority (403) -> content type (415) -> size
+ * (413) -> JSON (400) -> schema (400) -> state (409). The last two are the handlers'.
+ * Nothing is read of the body, and nothing asked of the store but whose token it is, before the fourth.
+ */
+#include "handlers/dispatch.h"
+#include <stdio.h>
+#include <string.h>
+#include "gen/routes.h"
+#include "handlers/authority.h"
+#include "handlers/body.h"
+#include "lib/num.h"
+
+enum { REQUEST_ARENA = 16 << 20 };
+
+/* The body stages of a request whose caller is known. True: rq->json is set where the route takes JSON. */
+static bool take_body(struct request *rq, struct reply *rp)
+{
+	const char *why = NULL;
+	own_buf struct buf body;
+	buf_init(&body, (size_t)rq->route->body_limit + 1);
+	if (rq->route->body == BODY_NONE)
+		return true;
+	enum err e = body_admit(rq->in, rq->route);
+	if (e == ERR_OK)
+		e = body_read(rq->in, rq->route, &body);
+	if (e == ERR_OK && rq->route->body == BODY_JSON)
+		e = body_json(rq->arena, &body, &rq->json, &why);
+	if (e == ERR_OK)
+		return true;
+	char say[200];
+	snprintf(say, sizeof say, "The body is not valid JSON: %s. Send it again, corrected.", why != NULL ? why : "");
+	reply_error(rp, e, NULL, e == ERR_INVALID_JSON && why != NULL ? say : NULL);
+	return false;
+}
+
+/* True: an argument whose name is runId has the shape of an id. */
+static bool ids_shaped(const struct route *route, const struct route_found *found)
+{
+	size_t i = 0;
+	for (const char *p = strchr(route->path, '{'); p != NULL && i < ROUTE_ARGS; p = strchr(p + 1, '{'), i++)
+		if (strncmp(p, "{runId}", 7) == 0 && !id_valid(found->arg[i]))
+			return false;
+	return true;
+}
+
+void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, struct reply *rp)
+{
+	if (in->refused != ERR_OK) {
+		reply_error(rp, in->refused, NULL, in->why);
+		return;
+	}
+	struct route_found found;
+	route_find(routes_public, in->method, in->path, &found);
+	if (!found.path_known) {
+		reply_error(rp, ERR_NOT_FOUND, NULL, NULL);
+		return;
+	}
+	if (found.route == NULL) {
+		reply_not_allowed(rp, found.allow);
+		return;
+	}
+	own_arena struct arena arena;
+	arena_init(&arena, REQUEST_ARENA);
+	struct principal who = { 0 };
+	struct request rq = { .app = app, .in = in, .route = found.route, .ask = ask, .arena = &arena };
+	for (size_t i = 0; i < ROUTE_ARGS; i++)
+		rq.arg[i] = found.arg[i];
+	if ((found.route->principals & ROUTE_NONE) == 0) {
+		const char *say;
+		enum err e = authority_check(ask, in, &who, &say);
+		if (e == ERR_OK && !ids_shaped(found.route, &found))
+			e = ERR_RUN_NOT_FOUND;
+		if (e == ERR_OK)
+			e = authority_permit(&who, found.route, in->vhost_tenant);
+		if (e == ERR_OK) {
+			rq.who = &who;
+			rq.tenant = conf_tenant(app->conf, who.tenant);
+			if (rq.tenant == NULL) {
+				e = ERR_FORBIDDEN;
+				say = "This token's tenant is no longer in the configuration.";
+			}
+		}
+		if (e != ERR_OK) {
+			reply_error(rp, e, NULL, say);
+			return;
+		}
+	}
+	if (take_body(&rq, rp))
+		found.route->handle(&rq, rp);
+	if (rp->status == 0)
+		reply_error(rp, ERR_INTERNAL_ERROR, NULL, NULL);
+}

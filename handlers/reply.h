@@ -1,0 +1,55 @@
+/*
+ * What a handler answers, without knowing how it is carried: FastCGI (fcgi/reply.c, the only writer of
+ * HTTP) or a test's buffer. One head, then the body; the first failure to write is latched.
+ */
+#ifndef HANDLERS_REPLY_H
+#define HANDLERS_REPLY_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "gen/errors.h"
+#include "lib/buf.h"
+
+struct reply_head {
+	unsigned status;
+	const char *type;        /* content type */
+	const char *location;    /* NULL or a path of ours */
+	const char *allow;       /* NULL or the methods */
+	const char *filename;    /* NULL, or sent as an attachment of this name */
+	const char *etag;        /* NULL, or hexadecimal text */
+	const char *request_id;
+	unsigned retry_after;    /* seconds; 0: none */
+	int64_t length;          /* -1: not known beforehand */
+};
+
+struct reply_out {
+	bool (*head)(void *ctx, const struct reply_head *head);
+	bool (*body)(void *ctx, const void *p, size_t n);
+	void *ctx;
+};
+
+struct reply {
+	struct reply_out out;
+	const char *request_id;
+	unsigned status; /* 0: nothing was sent yet */
+	enum err error;
+	bool failed; /* the peer is gone */
+};
+
+void reply_init(struct reply *rp, struct reply_out out, const char *request_id);
+/* Sends the head; at most once. request_id is filled in here. */
+void reply_head(struct reply *rp, struct reply_head head);
+void reply_body(struct reply *rp, const void *p, size_t n);
+/* A whole JSON answer. A buf that failed becomes internal_error. */
+void reply_json(struct reply *rp, unsigned status, struct buf *json);
+/* The same with Retry-After, for answers that say "later". */
+void reply_json_retry(struct reply *rp, unsigned status, struct buf *json);
+/* A whole JSON answer with a Location, or with an ETag (either may be NULL). */
+void reply_json_at(struct reply *rp, unsigned status, const char *location, const char *etag, struct buf *json);
+/* The error's status and sentence; field may be NULL or "". say, if not NULL, replaces the sentence. */
+void reply_error(struct reply *rp, enum err e, const char *field, const char *say);
+void reply_not_allowed(struct reply *rp, const char *allow);
+/* The store's refusal, with the field it named. */
+struct ask;
+void reply_store_error(struct reply *rp, enum err e, struct ask *a);
+#endif

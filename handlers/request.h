@@ -1,0 +1,68 @@
+/*
+ * The stages of one public request. Each later type has one constructor, so that no stage can be
+ * skipped: an arrival comes from fcgi/ingress.c, a principal from authority_check(), a body from
+ * body_read(), and a struct request is handed to a handler by dispatch() alone.
+ */
+#ifndef HANDLERS_REQUEST_H
+#define HANDLERS_REQUEST_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "gen/errors.h"
+#include "lib/buf.h"
+#include "lib/conf.h"
+#include "lib/json.h"
+#include "lib/route.h"
+
+struct ask;
+
+enum { BODY_BROKEN = -1, BODY_LATE = -2 };
+/* Where the body comes from. read gives 1..n bytes, 0 at the whole body's end, BODY_BROKEN when it broke
+ * off, BODY_LATE when it did not come in time. */
+struct body_source {
+	long (*read)(void *ctx, void *p, size_t n);
+	void *ctx;
+};
+
+/* Stage 1: the request as it arrived, strictly read. Strings are C strings without control bytes; NULL
+ * where the parameter is absent. Nothing here was authenticated. */
+struct arrival {
+	enum err refused; /* not ERR_OK: malformed, and nothing below but method and id is to be used */
+	const char *why;  /* a sentence for the caller when refused */
+	const char *method;
+	const char *mount; /* prefix of every link, such as "/api"; "" at the root */
+	const char *path;  /* canonical, without the mount */
+	const char *query; /* as sent, without '?' */
+	const char *authorization, *content_type, *content_encoding, *content_length;
+	const char *accept, *if_none_match;
+	const char *vhost_tenant; /* PINFOLD_TENANT of the web server's configuration */
+	struct body_source body;
+	char id[37]; /* the request id, a UUID of ours */
+};
+
+/* Stage 2: who asks. Only authority_check() makes one. */
+struct principal {
+	char tenant[129];
+	char label[65];
+	char by[101]; /* as written into records: "api:LABEL" or "device:LABEL" */
+	unsigned kind, rights;
+};
+
+/* Everything that lives as long as the process; handlers only read it. */
+struct app {
+	const struct conf *conf;
+};
+
+/* Stage 3: what a handler gets. who is NULL exactly on routes for anyone. */
+struct request {
+	const struct app *app;
+	const struct arrival *in;
+	const struct principal *who;
+	const struct conf_tenant *tenant;
+	const struct route *route;
+	const char *arg[ROUTE_ARGS]; /* path segments; a run id has its shape checked already */
+	const struct json *json;     /* an object, on routes that take JSON */
+	struct ask *ask;
+	struct arena *arena;
+};
+#endif

@@ -1,0 +1,242 @@
+/* GET /v1/runs/{runId}, GET /v1/runs and cancel. Shows what stored knows; decides nothing. */
+#include "handlers/runs.h"
+#include <stdio.h>
+#include <string.h>
+#include "gen/routes.h"
+#include "handlers/query.h"
+#include "lib/ask.h"
+#include "lib/digest.h"
+#include "lib/names.h"
+#include "lib/num.h"
+#include "lib/own.h"
+
+enum { SNAPSHOT_BYTES = 2000000, SUMMARY_MAX = 1000000, SUMMARY_NODES = 20000 };
+
+bool run_terminal(uint8_t state)
+{
+	return state < RUN_STATE__COUNT && run_final((enum run_state)state);
+}
+
+bool run_no_query(struct request *rq, struct reply *rp)
+{
+	char field[65];
+	enum err e = query_none(rq, field);
+	if (e != ERR_OK)
+		reply_error(rp, e, field, NULL);
+	return e == ERR_OK;
+}
+
+bool run_fetch(struct request *rq, struct reply *rp, struct st_run_is *run, int *fd)
+{
+	struct st_run_get question = { .tenant = rq->who->tenant, .run = rq->arg[0] };
+	enum err e = st_call_run_get(rq->ask, &question, NULL, run, fd);
+	if (e == ERR_OK && run->state >= RUN_STATE__COUNT) {
+		if (fd != NULL)
+			close(*fd);
+		e = ERR_INTERNAL_ERROR;
+	}
+	if (e != ERR_OK)
+		reply_store_error(rp, e, rq->ask);
+	return e == ERR_OK;
+}
+
+uint32_t run_artifacts(uint8_t state, uint32_t stored)
+{
+	uint32_t known = (1u << ART__COUNT) - 1;
+	return run_terminal(state) ? (stored & known) | (1u << ART_EVENTS) : 0;
+}
+
+void put_time(struct jw *w, const char *key, uint64_t ms)
+{
+	if (ms != 0)
+		jw_kint(w, key, (int64_t)ms);
+}
+
+static void put_text(struct jw *w, const char *key, const char *s)
+{
+	if (s != NULL && *s != '\0')
+		jw_kstr(w, key, s);
+}
+
+static void put_raw(struct jw *w, const char *key, struct wire_bytes json)
+{
+	if (json.n == 0)
+		return;
+	jw_key(w, key);
+	jw_raw(w, json.p, json.n);
+}
+
+/* The members of the request summary that a snapshot shows. */
+static bool put_request(struct request *rq, struct jw *w, int fd)
+{
+	static const char *const shown[] = { "instruction", "modelProfile", "provider", "model",
+		                             "allowedPaths", "checks",      "fileCount" };
+	own_free char *text = malloc(SUMMARY_MAX);
+	size_t n = 0;
+	ssize_t got = 1;
+	while (text != NULL && n < SUMMARY_MAX && got > 0) {
+		got = pread(fd, text + n, SUMMARY_MAX - n, (off_t)n);
+		if (got > 0)
+			n += (size_t)got;
+	}
+	if (text == NULL || got < 0)
+		return false;
+	const struct json *o = json_parse(rq->arena, text, n, JSON_DEPTH, SUMMARY_NODES, NULL);
+	if (o == NULL || o->type != JSON_OBJECT)
+		return false;
+	jw_key(w, "request");
+	jw_open(w, '{');
+	for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+		const struct json *v = json_get(o, shown[i]);
+		if (v == NULL)
+			continue;
+		own_buf struct buf b;
+		buf_init(&b, SUMMARY_MAX);
+		json_write(&b, v);
+		if (buf_failed(&b))
+			return false;
+		jw_key(w, shown[i]);
+		jw_raw(w, b.p, b.n);
+	}
+	jw_close(w, '}');
+	return true;
+}
+
+static void put_limits(struct jw *w, const struct st_run_is *run)
+{
+	jw_key(w, "limits");
+	jw_open(w, '{');
+	jw_kint(w, "maxSteps", run->max_steps);
+	jw_kint(w, "wallTimeSeconds", run->wall_seconds);
+	jw_kint(w, "approvalWaitSeconds", run->approval_wait_seconds);
+	jw_kint(w, "maxModelRequests", run->max_requests);
+	jw_close(w, '}');
+}
+
+static void put_results(struct jw *w, const struct st_run_is *run)
+{
+	if (run->finished) {
+		jw_key(w, "execution");
+		jw_open(w, '{');
+		jw_kbool(w, "success", run->success);
+		if (run->exited)
+			jw_kint(w, "exitCode", run->exit_code);
+		jw_close(w, '}');
+	}
+	jw_key(w, "usage");
+	jw_open(w, '{');
+	jw_kint(w, "modelRequests", run->used_requests);
+	jw_kint(w, "maxModelRequests", run->max_requests);
+	jw_kint(w, "promptTokens", (int64_t)run->prompt_tokens);
+	jw_kint(w, "completionTokens", (int64_t)run->completion_tokens);
+	jw_close(w, '}');
+	put_raw(w, "changedFiles", run->changed_files);
+	put_raw(w, "verification", run->verification);
+	put_raw(w, "summary", run->summary);
+	put_text(w, "terminalReason", run->terminal_reason);
+	put_text(w, "error", run->error);
+}
+
+static void put_empty(struct jw *w, const char *key)
+{
+	jw_key(w, key);
+	jw_open(w, '[');
+	jw_close(w, ']');
+}
+
+static bool put_snapshot(struct request *rq, struct jw *w, const struct st_run_is *run, int fd)
+{
+	jw_open(w, '{');
+	jw_kstr(w, "runId", run->run);
+	jw_kstr(w, "status", run_public((enum run_state)run->state));
+	if (!run_terminal(run->state) && run->phase < PHASE__COUNT)
+		jw_kstr(w, "phase", phase_names[run->phase]);
+	jw_kstr(w, "agent", run->agent);
+	jw_kstr(w, "modelProfile", run->profile);
+	jw_kstr(w, "provider", run->provider);
+	jw_kstr(w, "model", run->model);
+	put_time(w, "createdAt", run->created_at);
+	put_time(w, "updatedAt", run->updated_at);
+	put_time(w, "startedAt", run->started_at);
+	put_time(w, "finishedAt", run->finished_at);
+	if (!put_request(rq, w, fd))
+		return false;
+	put_limits(w, run);
+	jw_kbool(w, "cancelRequested", run->cancel_requested);
+	put_results(w, run);
+	jw_key(w, "artifactKeys");
+	jw_open(w, '[');
+	uint32_t have = run_artifacts(run->state, run->artifacts);
+	for (unsigned i = 0; i < ART__COUNT; i++)
+		if (have & (1u << i))
+			jw_str(w, artifact_names[i]);
+	jw_close(w, ']');
+	/* Nobody can be asked yet: an agent's question is answered by policy. */
+	put_empty(w, "pendingApprovals");
+	put_empty(w, "approvalDecisions");
+	jw_close(w, '}');
+	return true;
+}
+
+/* RFC 9110 section 13.1.2, strong or weak: "*" or a list of quoted tags. */
+static bool etag_matches(const char *list, const char *etag)
+{
+	char quoted[80];
+	if (list == NULL)
+		return false;
+	if (strcmp(list, "*") == 0)
+		return true;
+	snprintf(quoted, sizeof quoted, "\"%s\"", etag);
+	return strstr(list, quoted) != NULL;
+}
+
+void handle_run_show(struct request *rq, struct reply *rp)
+{
+	struct st_run_is run;
+	own_fd int fd = -1;
+	if (!run_no_query(rq, rp) || !run_fetch(rq, rp, &run, &fd))
+		return;
+	own_buf struct buf b;
+	struct jw w;
+	uint8_t sum[SHA256_SIZE];
+	char etag[SHA256_HEX];
+	buf_init(&b, SNAPSHOT_BYTES);
+	jw_init(&w, &b);
+	if (!put_snapshot(rq, &w, &run, fd) || buf_failed(&b) || !sha256(b.p, b.n, sum)) {
+		reply_error(rp, ERR_INTERNAL_ERROR, NULL, NULL);
+		return;
+	}
+	hex(sum, 16, etag);
+	if (etag_matches(rq->in->if_none_match, etag))
+		reply_head(rp, (struct reply_head){ .status = 304, .etag = etag, .length = -1 });
+	else
+		reply_json_at(rp, 200, NULL, etag, &b);
+}
+
+void handle_run_cancel(struct request *rq, struct reply *rp)
+{
+	struct st_run_cancel question = { .tenant = rq->who->tenant, .run = rq->arg[0], .by = rq->who->by };
+	struct st_run_state state;
+	if (!run_no_query(rq, rp))
+		return;
+	enum err e = st_call_run_cancel(rq->ask, &question, NULL, &state, NULL);
+	if (e == ERR_OK && state.state >= RUN_STATE__COUNT)
+		e = ERR_INTERNAL_ERROR;
+	if (e != ERR_OK) {
+		reply_store_error(rp, e, rq->ask);
+		return;
+	}
+	/* A queued run is cancelled at once; this request made it so, and that is 202 as well. */
+	bool ended = run_terminal(state.state) && !state.changed;
+	own_buf struct buf b;
+	struct jw w;
+	buf_init(&b, 1024);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_kstr(&w, "runId", rq->arg[0]);
+	jw_kstr(&w, "status", run_public((enum run_state)state.state));
+	if (!ended)
+		jw_kbool(&w, "cancelRequested", true);
+	jw_close(&w, '}');
+	reply_json(rp, ended ? 200 : 202, &b);
+}
