@@ -4,23 +4,35 @@
  * into an environment.
  */
 #include "fcgi/ingress.h"
-#include <string.h>
 #include "gen/routes.h"
 #include "lib/num.h"
+#include <string.h>
 
-enum param { P_METHOD, P_URI, P_SCRIPT, P_TYPE, P_LENGTH, P_AUTH, P_ENCODING, P_ACCEPT, P_NONE_MATCH, P_TENANT, P__COUNT };
+enum param {
+	P_METHOD,
+	P_URI,
+	P_SCRIPT,
+	P_TYPE,
+	P_LENGTH,
+	P_AUTH,
+	P_ENCODING,
+	P_ACCEPT,
+	P_NONE_MATCH,
+	P_TENANT,
+	P__COUNT
+};
 
 static const char *const names[P__COUNT] = {
-	[P_METHOD] = "REQUEST_METHOD",
-	[P_URI] = "REQUEST_URI",
-	[P_SCRIPT] = "SCRIPT_NAME",
-	[P_TYPE] = "CONTENT_TYPE",
-	[P_LENGTH] = "CONTENT_LENGTH",
-	[P_AUTH] = "HTTP_AUTHORIZATION",
-	[P_ENCODING] = "HTTP_CONTENT_ENCODING",
-	[P_ACCEPT] = "HTTP_ACCEPT",
-	[P_NONE_MATCH] = "HTTP_IF_NONE_MATCH",
-	[P_TENANT] = "PINFOLD_TENANT",
+    [P_METHOD] = "REQUEST_METHOD",
+    [P_URI] = "REQUEST_URI",
+    [P_SCRIPT] = "SCRIPT_NAME",
+    [P_TYPE] = "CONTENT_TYPE",
+    [P_LENGTH] = "CONTENT_LENGTH",
+    [P_AUTH] = "HTTP_AUTHORIZATION",
+    [P_ENCODING] = "HTTP_CONTENT_ENCODING",
+    [P_ACCEPT] = "HTTP_ACCEPT",
+    [P_NONE_MATCH] = "HTTP_IF_NONE_MATCH",
+    [P_TENANT] = "PINFOLD_TENANT",
 };
 
 /* Printable ASCII and tab. REQUEST_URI may hold more: its own parser judges it. */
@@ -85,7 +97,7 @@ static enum uri_verdict locate(struct ingress *in, const char *uri, const char *
 	in->mount[0] = '\0';
 	if (script != NULL && mount_plain(script)) {
 		size_t n = strlen(script);
-		struct route_found found = { 0 };
+		struct route_found found = {0};
 		if (strncmp(uri, script, n) == 0 && uri[n] == '/' && uri_parse(uri + n, in->path, query) == URI_OK) {
 			route_find(routes_public, "GET", in->path, &found);
 			if (found.path_known) {
@@ -107,8 +119,8 @@ static void refuse(struct arrival *out, enum err e, const char *why)
 
 void ingress_read(struct ingress *in, const struct gate *g, struct arrival *out)
 {
-	const char *v[P__COUNT] = { NULL };
-	*out = (struct arrival){ .refused = ERR_OK, .mount = in->mount, .path = in->path };
+	const char *v[P__COUNT] = {NULL};
+	*out = (struct arrival){.refused = ERR_OK, .mount = in->mount, .path = in->path};
 	uuid4(out->id);
 	const char *wrong = collect(g, v);
 	out->method = v[P_METHOD] != NULL ? v[P_METHOD] : "";
@@ -127,8 +139,9 @@ void ingress_read(struct ingress *in, const struct gate *g, struct arrival *out)
 		refuse(out, ERR_NOT_FOUND, NULL);
 		break;
 	case URI_MALFORMED:
-		refuse(out, ERR_INVALID_REQUEST, "The request target is malformed. Send a plain path without empty or dot "
-						 "segments, encoded slashes or control bytes.");
+		refuse(out, ERR_INVALID_REQUEST,
+		       "The request target is malformed. Send a plain path without empty or dot "
+		       "segments, encoded slashes or control bytes.");
 		break;
 	}
 	out->content_type = v[P_TYPE];

@@ -5,6 +5,11 @@
  *
  * Descriptors are given by sandboxd (lib/place.h): 3 control, 4 configuration, 6 the listening socket.
  */
+#include "fcgi/pool.h"
+#include "lib/conf.h"
+#include "lib/die.h"
+#include "lib/place.h"
+#include "lib/secret.h"
 #include <errno.h>
 #include <fcgiapp.h>
 #include <fcntl.h>
@@ -12,11 +17,6 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "fcgi/pool.h"
-#include "lib/conf.h"
-#include "lib/die.h"
-#include "lib/place.h"
-#include "lib/secret.h"
 
 static void raise_files(void)
 {

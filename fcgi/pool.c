@@ -1,7 +1,10 @@
 /* See pool.h. Every change of a row's state, and every close, happens under the lock: the watchdog never
  * shuts down a descriptor that has become another's. */
 #include "fcgi/pool.h"
+#include "lib/die.h"
+#include "lib/num.h"
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,17 +13,24 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "lib/die.h"
-#include "lib/num.h"
 
-enum { TICK_MS = 250, PARTIAL_TICK_MS = 20, GRACE_MS = 2000, STOP_MS = 1500, LISTEN_AGAIN_MS = 100, STACK = 256 * 1024,
-       SPARE_CONNS = 256, EVENTS = 64, IO_SECONDS = 10 };
+enum {
+	TICK_MS = 250,
+	PARTIAL_TICK_MS = 20,
+	GRACE_MS = 2000,
+	STOP_MS = 1500,
+	LISTEN_AGAIN_MS = 100,
+	STACK = 256 * 1024,
+	SPARE_CONNS = 256,
+	EVENTS = 64,
+	IO_SECONDS = 10
+};
 /* Values of epoll data above any row. */
 enum { TAG_LISTENER = 1u << 30, TAG_CONTROL, TAG_SIGNAL };
 
 static void watch(struct pool *p, int fd, uint32_t tag, uint32_t events, int op)
 {
-	struct epoll_event e = { .events = events, .data.u32 = tag };
+	struct epoll_event e = {.events = events, .data.u32 = tag};
 	if (epoll_ctl(p->epoll, op, fd, &e) != 0)
 		log_error("epoll_ctl: %m");
 }
@@ -79,7 +89,6 @@ static void enqueue(struct pool *p, struct conn *c)
 
 static struct conn *dequeue(struct pool *p)
 {
-	p->idle += 0;
 	while (p->queued == 0)
 		pthread_cond_wait(&p->work, &p->lock);
 	struct conn *c = &p->conns[p->queue[p->head]];
@@ -154,14 +163,14 @@ static void listen_on(struct pool *p, bool on)
 
 static void admit(struct pool *p, int fd)
 {
-	struct timeval patience = { .tv_sec = IO_SECONDS };
+	struct timeval patience = {.tv_sec = IO_SECONDS};
 	struct conn *c = p->conns;
 	while (c->state != CONN_FREE)
 		c++;
 	/* An accepted socket does not inherit these from the listener. */
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-	*c = (struct conn){ .fd = fd, .state = CONN_IDLE, .since = timer_ms() };
+	*c = (struct conn){.fd = fd, .state = CONN_IDLE, .since = timer_ms()};
 	c->deadline = c->since + p->deadline_ms;
 	p->used++;
 	watch(p, fd, (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, EPOLL_CTL_ADD);
@@ -218,19 +227,15 @@ static void woke(struct pool *p, uint32_t row)
 /* A peer that has sent its last byte and left the parameters unfinished. */
 static bool hung_up(int fd)
 {
-	struct epoll_event e;
-	int probe = epoll_create1(EPOLL_CLOEXEC);
-	struct epoll_event want = { .events = EPOLLRDHUP };
-	bool up = probe >= 0 && epoll_ctl(probe, EPOLL_CTL_ADD, fd, &want) == 0 && epoll_wait(probe, &e, 1, 0) == 1;
-	if (probe >= 0)
-		close(probe);
-	return up;
+	struct pollfd want = {.fd = fd, .events = POLLRDHUP};
+	return poll(&want, 1, 0) == 1 && (want.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 static void watchdog(struct pool *p, uint64_t now)
 {
 	for (uint32_t i = 0; i < p->nconns; i++) {
 		struct conn *c = &p->conns[i];
+		bool gone; /* asked before the bytes are counted, so that the last ones are not lost */
 		switch (c->state) {
 		case CONN_IDLE:
 			if (c->served == 0 && now >= c->deadline)
@@ -239,9 +244,9 @@ static void watchdog(struct pool *p, uint64_t now)
 		case CONN_PARTIAL:
 			if (now >= c->deadline)
 				drop(p, c);
-			else if ((size_t)waiting(c->fd) != c->seen)
+			else if ((gone = hung_up(c->fd), (size_t)waiting(c->fd) != c->seen))
 				enqueue(p, c);
-			else if (hung_up(c->fd))
+			else if (gone)
 				drop(p, c);
 			break;
 		case CONN_BUSY:

@@ -10,12 +10,12 @@
  */
 #ifndef FCGI_POOL_H
 #define FCGI_POOL_H
+#include "handlers/request.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "handlers/request.h"
 
 enum conn_state {
 	CONN_FREE,
@@ -28,10 +28,10 @@ enum conn_state {
 struct conn {
 	int fd;
 	enum conn_state state;
-	atomic_int overdue;  /* 1: the reading half is shut down, 2: all of it */
-	uint64_t since;      /* timer_ms of the last change of state */
-	uint64_t deadline;   /* of the request that is being read or answered */
-	size_t seen;         /* bytes that had arrived when it became PARTIAL */
+	atomic_int overdue; /* 1: the reading half is shut down, 2: all of it */
+	uint64_t since;     /* timer_ms of the last change of state */
+	uint64_t deadline;  /* of the request that is being read or answered */
+	size_t seen;        /* bytes that had arrived when it became PARTIAL */
 	uint32_t served;
 };
 

@@ -15,25 +15,25 @@ static const char *phrase(unsigned status)
 		unsigned status;
 		const char *phrase;
 	} rows[] = {
-		{ 200, "OK" },
-		{ 202, "Accepted" },
-		{ 204, "No Content" },
-		{ 304, "Not Modified" },
-		{ 400, "Bad Request" },
-		{ 401, "Unauthorized" },
-		{ 403, "Forbidden" },
-		{ 404, "Not Found" },
-		{ 405, "Method Not Allowed" },
-		{ 408, "Request Timeout" },
-		{ 409, "Conflict" },
-		{ 413, "Content Too Large" },
-		{ 415, "Unsupported Media Type" },
-		{ 429, "Too Many Requests" },
-		{ 500, "Internal Server Error" },
-		{ 502, "Bad Gateway" },
-		{ 503, "Service Unavailable" },
-		{ 504, "Gateway Timeout" },
-		{ 507, "Insufficient Storage" },
+	    {200, "OK"},
+	    {202, "Accepted"},
+	    {204, "No Content"},
+	    {304, "Not Modified"},
+	    {400, "Bad Request"},
+	    {401, "Unauthorized"},
+	    {403, "Forbidden"},
+	    {404, "Not Found"},
+	    {405, "Method Not Allowed"},
+	    {408, "Request Timeout"},
+	    {409, "Conflict"},
+	    {413, "Content Too Large"},
+	    {415, "Unsupported Media Type"},
+	    {429, "Too Many Requests"},
+	    {500, "Internal Server Error"},
+	    {502, "Bad Gateway"},
+	    {503, "Service Unavailable"},
+	    {504, "Gateway Timeout"},
+	    {507, "Insufficient Storage"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (rows[i].status == status)
@@ -97,5 +97,5 @@ static bool put_body(void *ctx, const void *p, size_t n)
 
 struct reply_out reply_fcgi(FCGX_Stream *out)
 {
-	return (struct reply_out){ .head = put_head, .body = put_body, .ctx = out };
+	return (struct reply_out){.head = put_head, .body = put_body, .ctx = out};
 }

@@ -3,12 +3,6 @@
  * seen the whole parameter set. Never leaves unread input behind on a kept connection, never waits for the
  * peer to close (libfcgi's own close does, up to 2 s a request).
  */
-#include <errno.h>
-#include <fcgiapp.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 #include "fcgi/gate.h"
 #include "fcgi/ingress.h"
 #include "fcgi/pool.h"
@@ -17,6 +11,12 @@
 #include "lib/ask.h"
 #include "lib/die.h"
 #include "lib/num.h"
+#include <errno.h>
+#include <fcgiapp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
 
 enum { DRAIN_MAX = 8 << 20, ASK_PATIENCE_MS = 10000, PEEKS = 7 };
 
@@ -81,7 +81,7 @@ static bool drain(FCGX_Stream *in)
 static void refuse_role(int fd, uint16_t id)
 {
 	enum { END_REQUEST = 3, UNKNOWN_ROLE = 3 };
-	const uint8_t end[16] = { 1, END_REQUEST, (uint8_t)(id >> 8), (uint8_t)id, 0, 8, 0, 0, 0, 0, 0, 0, UNKNOWN_ROLE };
+	const uint8_t end[16] = {1, END_REQUEST, (uint8_t)(id >> 8), (uint8_t)id, 0, 8, 0, 0, 0, 0, 0, 0, UNKNOWN_ROLE};
 	(void)send(fd, end, sizeof end, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -89,7 +89,7 @@ static void refuse_role(int fd, uint16_t id)
  * apart, so a few short waits come before the connection goes back to the main thread. */
 static enum gate_verdict look(struct worker *w, struct conn *c)
 {
-	struct timespec nap = { 0, 50000 };
+	struct timespec nap = {0, 50000};
 	for (int i = 0;; i++) {
 		ssize_t n = recv(c->fd, w->peek, sizeof w->peek, MSG_PEEK | MSG_DONTWAIT);
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -115,11 +115,11 @@ static void log_outcome(const struct arrival *in, const struct reply *rp)
 
 static bool answer(struct worker *w, struct conn *c, FCGX_Request *fr)
 {
-	struct body_ctx body = { fr->in, c };
+	struct body_ctx body = {fr->in, c};
 	struct arrival in;
 	struct reply rp;
 	ingress_read(&w->ingress, &w->gate, &in);
-	in.body = (struct body_source){ read_body, &body };
+	in.body = (struct body_source){read_body, &body};
 	reply_init(&rp, reply_fcgi(fr->out), in.id);
 	dispatch(w->pool->app, w->ask, &in, &rp);
 	log_outcome(&in, &rp);

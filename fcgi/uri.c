@@ -2,8 +2,8 @@
  * The one canonicaliser of request targets. Works on REQUEST_URI, which all web servers pass untouched;
  * decodes once; never guesses.
  */
-#include <string.h>
 #include "fcgi/ingress.h"
+#include <string.h>
 
 static int digit(char c)
 {

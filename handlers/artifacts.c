@@ -2,13 +2,13 @@
  * GET /v1/runs/{runId}/artifacts and .../{name}. The name is looked up in a table and becomes a number;
  * no path is ever made from it. What is served is inert: text/plain, attachment, nosniff.
  */
-#include <string.h>
 #include "gen/routes.h"
 #include "handlers/runs.h"
 #include "lib/ask.h"
 #include "lib/digest.h"
 #include "lib/names.h"
 #include "lib/own.h"
+#include <string.h>
 
 enum { COMPOSED_BYTES = 16 << 20, COPY_BYTES = 32768, LIST_BYTES = 16384 };
 static const char text_type[] = "text/plain; charset=utf-8";
@@ -41,7 +41,7 @@ static bool ended_or_refuse(struct request *rq, struct reply *rp, uint32_t *arti
 static enum err size_up(struct request *rq, unsigned name, bool stored, uint64_t *size, uint8_t sum[SHA256_SIZE])
 {
 	if (stored) {
-		struct st_artifact_get q = { .tenant = rq->who->tenant, .run = rq->arg[0], .name = (uint8_t)name };
+		struct st_artifact_get q = {.tenant = rq->who->tenant, .run = rq->arg[0], .name = (uint8_t)name};
 		struct st_artifact_is is;
 		enum err e = st_call_artifact_get(rq->ask, &q, NULL, &is, NULL);
 		if (e != ERR_OK)
@@ -100,7 +100,8 @@ static void send_blob(struct reply *rp, int fd, uint64_t size, const char *filen
 {
 	char chunk[COPY_BYTES];
 	uint64_t at = 0;
-	reply_head(rp, (struct reply_head){ .status = 200, .type = text_type, .filename = filename, .length = (int64_t)size });
+	reply_head(
+	    rp, (struct reply_head){.status = 200, .type = text_type, .filename = filename, .length = (int64_t)size});
 	while (at < size && !rp->failed) {
 		size_t want = size - at < sizeof chunk ? (size_t)(size - at) : sizeof chunk;
 		ssize_t got = pread(fd, chunk, want, (off_t)at);
@@ -116,8 +117,8 @@ static void send_blob(struct reply *rp, int fd, uint64_t size, const char *filen
 void handle_artifact_get(struct request *rq, struct reply *rp)
 {
 	static const char *const filenames[ART__COUNT] = {
-		[ART_REQUEST] = "request.txt", [ART_EVENTS] = "events.txt",     [ART_CHECKPOINT] = "checkpoint.txt",
-		[ART_PATCH] = "patch.txt",     [ART_TEST_LOG] = "test_log.txt", [ART_RESULT] = "result.txt",
+	    [ART_REQUEST] = "request.txt", [ART_EVENTS] = "events.txt",     [ART_CHECKPOINT] = "checkpoint.txt",
+	    [ART_PATCH] = "patch.txt",     [ART_TEST_LOG] = "test_log.txt", [ART_RESULT] = "result.txt",
 	};
 	uint32_t stored;
 	if (!ended_or_refuse(rq, rp, &stored))
@@ -129,7 +130,7 @@ void handle_artifact_get(struct request *rq, struct reply *rp)
 		return;
 	}
 	if (have) {
-		struct st_artifact_get q = { .tenant = rq->who->tenant, .run = rq->arg[0], .name = (uint8_t)name };
+		struct st_artifact_get q = {.tenant = rq->who->tenant, .run = rq->arg[0], .name = (uint8_t)name};
 		struct st_artifact_is is;
 		own_fd int fd = -1;
 		enum err e = st_call_artifact_get(rq->ask, &q, NULL, &is, &fd);
@@ -147,6 +148,6 @@ void handle_artifact_get(struct request *rq, struct reply *rp)
 		return;
 	}
 	reply_head(rp, (struct reply_head){
-			       .status = 200, .type = text_type, .filename = filenames[name], .length = (int64_t)b.n });
+			   .status = 200, .type = text_type, .filename = filenames[name], .length = (int64_t)b.n});
 	reply_body(rp, b.p, b.n);
 }

@@ -4,13 +4,13 @@
  * Never keeps a token: the only thing that leaves this file is its public id and its hash.
  */
 #include "handlers/authority.h"
-#include <stdio.h>
-#include <string.h>
 #include "gen/store_msg.h"
 #include "lib/ask.h"
 #include "lib/num.h"
 #include "lib/secret.h"
 #include "lib/token.h"
+#include <stdio.h>
+#include <string.h>
 
 static const char absent[] = "No Authorization header arrived. Send the token as \"Authorization: Bearer ...\"; if you "
 			     "did, the web server drops it (Apache needs \"CGIPassAuth On\").";
@@ -32,7 +32,7 @@ enum err authority_check(struct ask *a, const struct arrival *in, struct princip
 	/* The form has no comma and no blank, so two joined headers never pass. */
 	if (!principal_parse(token, strlen(token), &kind, id, hash))
 		return ERR_UNAUTHORIZED;
-	struct st_principal question = { .token_id = id, .hash = { hash, sizeof hash } };
+	struct st_principal question = {.token_id = id, .hash = {hash, sizeof hash}};
 	struct st_principal_is answer;
 	enum err e = st_call_principal(a, &question, NULL, &answer, NULL);
 	wipe(hash, sizeof hash);
@@ -40,7 +40,7 @@ enum err authority_check(struct ask *a, const struct arrival *in, struct princip
 		return e;
 	if (e != ERR_OK || answer.kind != kind)
 		return ERR_UNAUTHORIZED;
-	*who = (struct principal){ .kind = answer.kind, .rights = answer.rights };
+	*who = (struct principal){.kind = answer.kind, .rights = answer.rights};
 	snprintf(who->tenant, sizeof who->tenant, "%s", answer.tenant);
 	snprintf(who->label, sizeof who->label, "%s", answer.label);
 	/* created_by takes 64 bytes; the public id is always short, a label may not be. */

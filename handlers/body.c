@@ -3,9 +3,9 @@
  * keep. Never reads before dispatch() has authenticated the caller.
  */
 #include "handlers/body.h"
+#include "lib/num.h"
 #include <string.h>
 #include <strings.h>
-#include "lib/num.h"
 
 enum { BODY_NODES = 20000, BODY_CHUNK = 16384 };
 
@@ -89,7 +89,7 @@ enum err body_read(const struct arrival *in, const struct route *route, struct b
 
 enum err body_json(struct arena *a, const struct buf *body, const struct json **json, const char **why)
 {
-	struct json_fault fault = { 0 };
+	struct json_fault fault = {0};
 	*json = json_parse(a, body->p != NULL ? (const void *)body->p : "", body->n, JSON_DEPTH, BODY_NODES, &fault);
 	*why = fault.why;
 	if (*json == NULL)

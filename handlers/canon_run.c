@@ -4,13 +4,13 @@
  * Never allocates, never keeps a caller's string that was not checked by its rule.
  */
 #include "handlers/canon_run.h"
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include "gen/schema.h"
 #include "lib/num.h"
 #include "lib/path.h"
 #include "lib/schema.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 struct work {
 	const struct conf *conf;
@@ -181,10 +181,11 @@ static enum err take_limits(struct work *k)
 		uint32_t min, max, value;
 		enum err error;
 	} rows[] = {
-		{ "maxSteps", &k->out->max_steps, 1, t->max_steps, CANON_DEFAULT_STEPS, ERR_INVALID_MAX_STEPS },
-		{ "wallTimeSeconds", &k->out->wall_seconds, 1, t->max_wall_seconds, CANON_DEFAULT_WALL, ERR_INVALID_WALL_TIME },
-		{ "approvalWaitSeconds", &k->out->approval_wait_seconds, 0, 86400, CANON_DEFAULT_APPROVAL,
-		  ERR_INVALID_APPROVAL_WAIT },
+	    {"maxSteps", &k->out->max_steps, 1, t->max_steps, CANON_DEFAULT_STEPS, ERR_INVALID_MAX_STEPS},
+	    {"wallTimeSeconds", &k->out->wall_seconds, 1, t->max_wall_seconds, CANON_DEFAULT_WALL,
+	     ERR_INVALID_WALL_TIME},
+	    {"approvalWaitSeconds", &k->out->approval_wait_seconds, 0, 86400, CANON_DEFAULT_APPROVAL,
+	     ERR_INVALID_APPROVAL_WAIT},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct json *v = limits != NULL ? json_get(limits, rows[i].name) : NULL;
@@ -209,7 +210,7 @@ static bool tool_name(const char *s, size_t n)
 
 static const char *permission_value(const struct json *v)
 {
-	static const char *const words[] = { "allow", "ask", "deny" };
+	static const char *const words[] = {"allow", "ask", "deny"};
 	if (v->type != JSON_STRING)
 		return NULL;
 	for (size_t i = 0; i < 3; i++)
@@ -237,12 +238,12 @@ static enum err take_permissions(struct work *k)
 }
 
 enum err canon_run(const struct conf *conf, const struct conf_tenant *tenant, const struct json *body,
-                   struct canon_run *out, char field[CANON_FIELD])
+		   struct canon_run *out, char field[CANON_FIELD])
 {
-	static enum err (*const steps[])(struct work *) = { take_instruction, take_profile, take_agent,
-		                                            take_files,       take_allowed, take_checks,
-		                                            take_limits,      take_permissions };
-	struct work k = { conf, tenant, body, out, field };
+	static enum err (*const steps[])(struct work *) = {take_instruction, take_profile,    take_agent,
+							   take_files,       take_allowed,    take_checks,
+							   take_limits,      take_permissions};
+	struct work k = {conf, tenant, body, out, field};
 	_Static_assert((int)CANON_FIELD >= (int)SCHEMA_FIELD, "a schema's field fits");
 	memset(out, 0, sizeof *out);
 	field[0] = '\0';

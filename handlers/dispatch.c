@@ -5,12 +5,12 @@
  * Nothing is read of the body, and nothing asked of the store but whose token it is, before the fourth.
  */
 #include "handlers/dispatch.h"
-#include <stdio.h>
-#include <string.h>
 #include "gen/routes.h"
 #include "handlers/authority.h"
 #include "handlers/body.h"
 #include "lib/num.h"
+#include <stdio.h>
+#include <string.h>
 
 enum { REQUEST_ARENA = 16 << 20 };
 
@@ -63,8 +63,8 @@ void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, 
 	}
 	own_arena struct arena arena;
 	arena_init(&arena, REQUEST_ARENA);
-	struct principal who = { 0 };
-	struct request rq = { .app = app, .in = in, .route = found.route, .ask = ask, .arena = &arena };
+	struct principal who = {0};
+	struct request rq = {.app = app, .in = in, .route = found.route, .ask = ask, .arena = &arena};
 	for (size_t i = 0; i < ROUTE_ARGS; i++)
 		rq.arg[i] = found.arg[i];
 	if ((found.route->principals & ROUTE_NONE) == 0) {

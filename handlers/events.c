@@ -1,10 +1,10 @@
 /* GET /v1/runs/{runId}/events as NDJSON: the stored buffer, one object a line. */
-#include <string.h>
 #include "gen/routes.h"
 #include "handlers/query.h"
 #include "handlers/runs.h"
 #include "lib/ask.h"
 #include "lib/num.h"
+#include <string.h>
 
 enum { LINE_BYTES = 80000 };
 
@@ -35,7 +35,7 @@ enum err events_each(struct request *rq, uint64_t after, void (*take)(void *ctx,
 	own_buf struct buf line;
 	buf_init(&line, LINE_BYTES);
 	for (;;) {
-		struct st_events_read question = { .tenant = rq->who->tenant, .run = rq->arg[0], .after = after };
+		struct st_events_read question = {.tenant = rq->who->tenant, .run = rq->arg[0], .after = after};
 		struct st_events_are page;
 		struct wire_bytes part;
 		bool bad = false;
@@ -62,7 +62,7 @@ enum err events_each(struct request *rq, uint64_t after, void (*take)(void *ctx,
 static void send_line(void *ctx, const void *line, size_t n)
 {
 	struct reply *rp = ctx;
-	reply_head(rp, (struct reply_head){ .status = 200, .type = "application/x-ndjson", .length = -1 });
+	reply_head(rp, (struct reply_head){.status = 200, .type = "application/x-ndjson", .length = -1});
 	reply_body(rp, line, n);
 }
 
@@ -73,7 +73,7 @@ static bool wants_stream(const char *value)
 
 void handle_run_events(struct request *rq, struct reply *rp)
 {
-	struct query_pair p[] = { { "after", NULL }, { "stream", NULL }, { NULL, NULL } };
+	struct query_pair p[] = {{"after", NULL}, {"stream", NULL}, {NULL, NULL}};
 	char field[65];
 	uint64_t after = 0;
 	enum err e = query_read(rq, p, field);
@@ -89,7 +89,7 @@ void handle_run_events(struct request *rq, struct reply *rp)
 	bool known = stream == NULL || wants_stream(stream) || strcmp(stream, "0") == 0 || strcmp(stream, "false") == 0;
 	if (!known || wants_stream(stream)) {
 		reply_error(rp, ERR_INVALID_QUERY, "stream",
-		            known ? "This server does not stream events yet. Ask again with after=N." : NULL);
+			    known ? "This server does not stream events yet. Ask again with after=N." : NULL);
 		return;
 	}
 	e = events_each(rq, after, send_line, rp);

@@ -41,17 +41,17 @@ void handle_readyz(struct request *rq, struct reply *rp)
 	if (!no_query(rq, rp))
 		return;
 	const struct conf *c = rq->app->conf;
-	struct st_ping ping = { 0 };
+	struct st_ping ping = {0};
 	struct st_ok pong;
 	const struct {
 		bool bad;
 		const char *reason;
 	} reasons[] = {
-		{ st_call_ping(rq->ask, &ping, NULL, &pong, NULL) != ERR_OK, "the store does not answer" },
-		{ c->ntenants == 0, "no tenant is configured" },
-		{ c->nproviders == 0, "no model provider is configured" },
-		{ c->nprofiles == 0, "no model profile is configured" },
-		{ c->nagents == 0, "no runner profile is configured" },
+	    {st_call_ping(rq->ask, &ping, NULL, &pong, NULL) != ERR_OK, "the store does not answer"},
+	    {c->ntenants == 0, "no tenant is configured"},
+	    {c->nproviders == 0, "no model provider is configured"},
+	    {c->nprofiles == 0, "no model profile is configured"},
+	    {c->nagents == 0, "no runner profile is configured"},
 	};
 	size_t bad = 0;
 	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)

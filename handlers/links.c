@@ -8,11 +8,11 @@ char *link_to(struct arena *a, const char *mount, const char *run, const char *t
 
 void links_write(struct jw *w, const char *mount, const char *run)
 {
-	static const char *const rows[][2] = { { "status", "" },
-		                               { "events", "/events" },
-		                               { "approvals", "/approvals" },
-		                               { "cancel", "/cancel" },
-		                               { "artifacts", "/artifacts" } };
+	static const char *const rows[][2] = {{"status", ""},
+					      {"events", "/events"},
+					      {"approvals", "/approvals"},
+					      {"cancel", "/cancel"},
+					      {"artifacts", "/artifacts"}};
 	struct arena a;
 	arena_init(&a, LINKS_BYTES);
 	jw_open(w, '{');

@@ -73,6 +73,6 @@ enum err query_read(struct request *rq, struct query_pair *pairs, char field[65]
 
 enum err query_none(struct request *rq, char field[65])
 {
-	struct query_pair none = { NULL, NULL };
+	struct query_pair none = {NULL, NULL};
 	return query_read(rq, &none, field);
 }

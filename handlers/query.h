@@ -4,7 +4,7 @@
 #include "handlers/request.h"
 
 struct query_pair {
-	const char *name; /* accepted name */
+	const char *name;  /* accepted name */
 	const char *value; /* set by query_read, NULL when absent; decoded, in the request's arena */
 };
 enum { QUERY_VALUE = 512 };

@@ -3,16 +3,16 @@
  * than its table row, a field name and a sentence of ours.
  */
 #include "handlers/reply.h"
-#include <stdlib.h>
-#include <string.h>
 #include "lib/ask.h"
 #include "lib/json.h"
+#include <stdlib.h>
+#include <string.h>
 
 enum { RETRY_SECONDS = 5, ERROR_BYTES = 8192 };
 
 void reply_init(struct reply *rp, struct reply_out out, const char *request_id)
 {
-	*rp = (struct reply){ .out = out, .request_id = request_id };
+	*rp = (struct reply){.out = out, .request_id = request_id};
 }
 
 void reply_head(struct reply *rp, struct reply_head head)
@@ -46,17 +46,17 @@ static void send_json(struct reply *rp, struct reply_head head, struct buf *json
 
 void reply_json(struct reply *rp, unsigned status, struct buf *json)
 {
-	send_json(rp, (struct reply_head){ .status = status }, json);
+	send_json(rp, (struct reply_head){.status = status}, json);
 }
 
 void reply_json_retry(struct reply *rp, unsigned status, struct buf *json)
 {
-	send_json(rp, (struct reply_head){ .status = status, .retry_after = RETRY_SECONDS }, json);
+	send_json(rp, (struct reply_head){.status = status, .retry_after = RETRY_SECONDS}, json);
 }
 
 void reply_json_at(struct reply *rp, unsigned status, const char *location, const char *etag, struct buf *json)
 {
-	send_json(rp, (struct reply_head){ .status = status, .location = location, .etag = etag }, json);
+	send_json(rp, (struct reply_head){.status = status, .location = location, .etag = etag}, json);
 }
 
 static void send_error(struct reply *rp, enum err e, const char *field, const char *say, const char *allow)
@@ -77,8 +77,9 @@ static void send_error(struct reply *rp, enum err e, const char *field, const ch
 	jw_kstr(&w, "requestId", rp->request_id);
 	jw_close(&w, '}');
 	bool later = row->retry && (row->status == 429 || row->status == 503);
-	send_json(rp, (struct reply_head){ .status = row->status, .allow = allow, .retry_after = later ? RETRY_SECONDS : 0 },
-	          &b);
+	send_json(rp,
+		  (struct reply_head){.status = row->status, .allow = allow, .retry_after = later ? RETRY_SECONDS : 0},
+		  &b);
 }
 
 void reply_error(struct reply *rp, enum err e, const char *field, const char *say)

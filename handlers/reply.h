@@ -4,22 +4,22 @@
  */
 #ifndef HANDLERS_REPLY_H
 #define HANDLERS_REPLY_H
+#include "gen/errors.h"
+#include "lib/buf.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "gen/errors.h"
-#include "lib/buf.h"
 
 struct reply_head {
 	unsigned status;
-	const char *type;        /* content type */
-	const char *location;    /* NULL or a path of ours */
-	const char *allow;       /* NULL or the methods */
-	const char *filename;    /* NULL, or sent as an attachment of this name */
-	const char *etag;        /* NULL, or hexadecimal text */
+	const char *type;     /* content type */
+	const char *location; /* NULL or a path of ours */
+	const char *allow;    /* NULL or the methods */
+	const char *filename; /* NULL, or sent as an attachment of this name */
+	const char *etag;     /* NULL, or hexadecimal text */
 	const char *request_id;
-	unsigned retry_after;    /* seconds; 0: none */
-	int64_t length;          /* -1: not known beforehand */
+	unsigned retry_after; /* seconds; 0: none */
+	int64_t length;       /* -1: not known beforehand */
 };
 
 struct reply_out {

@@ -5,14 +5,14 @@
  */
 #ifndef HANDLERS_REQUEST_H
 #define HANDLERS_REQUEST_H
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "gen/errors.h"
 #include "lib/buf.h"
 #include "lib/conf.h"
 #include "lib/json.h"
 #include "lib/route.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct ask;
 

@@ -35,13 +35,13 @@ static int seal_upload(const struct canon_run *run)
 	if (fd < 0 || frame == NULL)
 		return -1;
 	for (uint32_t i = 0; i < run->nfiles; i++) {
-		struct bn_source m = { .path = run->files[i].path,
-			               .content = { (const uint8_t *)run->files[i].content, (uint32_t)run->files[i].n } };
+		struct bn_source m = {.path = run->files[i].path,
+				      .content = {(const uint8_t *)run->files[i].content, (uint32_t)run->files[i].n}};
 		size_t n = bn_put_source(frame, FRAME_BYTES, 0, &m);
 		if (n == 0 || !bundle_add(fd, frame, n))
 			return -1;
 	}
-	struct bn_source_end end = { .files = run->nfiles };
+	struct bn_source_end end = {.files = run->nfiles};
 	size_t n = bn_put_source_end(frame, FRAME_BYTES, 0, &end);
 	if (n == 0 || !bundle_add(fd, frame, n) || !bundle_seal(fd))
 		return -1;
@@ -56,22 +56,22 @@ static enum err store_run(struct request *rq, const struct canon_run *run, const
 	if (summary < 0 || upload < 0 || !conf_fingerprint(rq->app->conf, run->profile, print))
 		return ERR_INTERNAL_ERROR;
 	struct st_run_create m = {
-		.tenant = rq->who->tenant,
-		.run = id,
-		.agent = run->agent->name,
-		.profile = run->profile->name,
-		.provider = run->profile->provider,
-		.model = run->profile->model,
-		.fingerprint = { print, sizeof print },
-		.max_steps = run->max_steps,
-		.wall_seconds = run->wall_seconds,
-		.approval_wait_seconds = run->approval_wait_seconds,
-		.max_requests = run->max_requests,
-		.max_queued = rq->tenant->t.max_queued_runs,
-		.created_by = rq->who->by,
+	    .tenant = rq->who->tenant,
+	    .run = id,
+	    .agent = run->agent->name,
+	    .profile = run->profile->name,
+	    .provider = run->profile->provider,
+	    .model = run->profile->model,
+	    .fingerprint = {print, sizeof print},
+	    .max_steps = run->max_steps,
+	    .wall_seconds = run->wall_seconds,
+	    .approval_wait_seconds = run->approval_wait_seconds,
+	    .max_requests = run->max_requests,
+	    .max_queued = rq->tenant->t.max_queued_runs,
+	    .created_by = rq->who->by,
 	};
 	struct st_run_state state;
-	return st_call_run_create(rq->ask, &m, (const int[]){ summary, upload }, &state, NULL);
+	return st_call_run_create(rq->ask, &m, (const int[]){summary, upload}, &state, NULL);
 }
 
 void handle_run_create(struct request *rq, struct reply *rp)

@@ -1,7 +1,4 @@
 /* GET /v1/runs?status=&after=&limit=: newest first, resumed by an opaque cursor. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include "gen/routes.h"
 #include "handlers/query.h"
 #include "handlers/runs.h"
@@ -9,6 +6,9 @@
 #include "lib/digest.h"
 #include "lib/names.h"
 #include "lib/num.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 enum { LIST_DEFAULT = 50, LIST_MAX = 100, LIST_BYTES = 1000000, CURSOR_BYTES = 160 };
 
@@ -73,14 +73,14 @@ static void put_item(struct jw *w, const struct st_run_item *r)
 /* ERR_OK with the question filled in, or ERR_INVALID_QUERY and the key at fault. */
 static enum err read_question(struct request *rq, struct st_run_list *q, char run[129], char field[65])
 {
-	struct query_pair p[] = { { "status", NULL }, { "after", NULL }, { "limit", NULL }, { NULL, NULL } };
+	struct query_pair p[] = {{"status", NULL}, {"after", NULL}, {"limit", NULL}, {NULL, NULL}};
 	const char *status, *after, *limit;
 	uint64_t n = LIST_DEFAULT;
 	enum err e = query_read(rq, p, field);
 	if (e != ERR_OK)
 		return e;
 	status = p[0].value, after = p[1].value, limit = p[2].value;
-	*q = (struct st_run_list){ .tenant = rq->who->tenant, .before_run = "" };
+	*q = (struct st_run_list){.tenant = rq->who->tenant, .before_run = ""};
 	const char *bad = NULL;
 	if (status != NULL && (q->states = states_of(status)) == 0)
 		bad = "status";
@@ -116,7 +116,7 @@ void handle_run_list(struct request *rq, struct reply *rp)
 	own_buf struct buf b;
 	struct jw w;
 	struct wire_bytes rest = page.items, part;
-	struct st_run_item item = { 0 };
+	struct st_run_item item = {0};
 	bool bad = false;
 	buf_init(&b, LIST_BYTES);
 	jw_init(&w, &b);

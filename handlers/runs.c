@@ -1,7 +1,5 @@
 /* GET /v1/runs/{runId}, GET /v1/runs and cancel. Shows what stored knows; decides nothing. */
 #include "handlers/runs.h"
-#include <stdio.h>
-#include <string.h>
 #include "gen/routes.h"
 #include "handlers/query.h"
 #include "lib/ask.h"
@@ -9,6 +7,8 @@
 #include "lib/names.h"
 #include "lib/num.h"
 #include "lib/own.h"
+#include <stdio.h>
+#include <string.h>
 
 enum { SNAPSHOT_BYTES = 2000000, SUMMARY_MAX = 1000000, SUMMARY_NODES = 20000 };
 
@@ -28,7 +28,7 @@ bool run_no_query(struct request *rq, struct reply *rp)
 
 bool run_fetch(struct request *rq, struct reply *rp, struct st_run_is *run, int *fd)
 {
-	struct st_run_get question = { .tenant = rq->who->tenant, .run = rq->arg[0] };
+	struct st_run_get question = {.tenant = rq->who->tenant, .run = rq->arg[0]};
 	enum err e = st_call_run_get(rq->ask, &question, NULL, run, fd);
 	if (e == ERR_OK && run->state >= RUN_STATE__COUNT) {
 		if (fd != NULL)
@@ -69,8 +69,8 @@ static void put_raw(struct jw *w, const char *key, struct wire_bytes json)
 /* The members of the request summary that a snapshot shows. */
 static bool put_request(struct request *rq, struct jw *w, int fd)
 {
-	static const char *const shown[] = { "instruction", "modelProfile", "provider", "model",
-		                             "allowedPaths", "checks",      "fileCount" };
+	static const char *const shown[] = {"instruction",  "modelProfile", "provider", "model",
+					    "allowedPaths", "checks",       "fileCount"};
 	own_free char *text = malloc(SUMMARY_MAX);
 	size_t n = 0;
 	ssize_t got = 1;
@@ -208,14 +208,14 @@ void handle_run_show(struct request *rq, struct reply *rp)
 	}
 	hex(sum, 16, etag);
 	if (etag_matches(rq->in->if_none_match, etag))
-		reply_head(rp, (struct reply_head){ .status = 304, .etag = etag, .length = -1 });
+		reply_head(rp, (struct reply_head){.status = 304, .etag = etag, .length = -1});
 	else
 		reply_json_at(rp, 200, NULL, etag, &b);
 }
 
 void handle_run_cancel(struct request *rq, struct reply *rp)
 {
-	struct st_run_cancel question = { .tenant = rq->who->tenant, .run = rq->arg[0], .by = rq->who->by };
+	struct st_run_cancel question = {.tenant = rq->who->tenant, .run = rq->arg[0], .by = rq->who->by};
 	struct st_run_state state;
 	if (!run_no_query(rq, rp))
 		return;

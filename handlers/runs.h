@@ -20,5 +20,6 @@ void put_time(struct jw *w, const char *key, uint64_t ms);
 /* Gives each event of a run after `after` as one JSON line to take(), page by page. run_state, if not NULL,
  * becomes true when the run has ended. ERR_OK, or the first question's error; later failures give
  * ERR_STORE_UNAVAILABLE after lines have already been given. */
-enum err events_each(struct request *rq, uint64_t after, void (*take)(void *ctx, const void *line, size_t n), void *ctx);
+enum err events_each(struct request *rq, uint64_t after, void (*take)(void *ctx, const void *line, size_t n),
+		     void *ctx);
 #endif
