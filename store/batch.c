@@ -1,0 +1,134 @@
+/*
+ * The loop: read every ready request (bounded), run each as one transaction, flush the log once, send
+ * the answers, wake the subscribers. So an answer is durable before anybody sees it, and the price of
+ * a flush is shared. A client that does not read its answers is closed, never waited for.
+ */
+#include "gen/errors.h"
+#include "lib/chan.h"
+#include "lib/die.h"
+#include "store/op.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { EVENTS = 64, LOOK_AROUND_MS = 5000 };
+
+void server_answer(struct st_from *to, uint64_t op, enum err e, size_t n, const int *fds, int nfds)
+{
+	struct server *sv = to->server;
+	if (n == 0) {
+		struct st_fail m = {.code = (uint16_t)(e == ERR_OK ? ERR_INTERNAL_ERROR : e)};
+		if (e == ERR_OK)
+			log_error("an answer to %s could not be encoded", client_role(to));
+		n = st_put_fail(sv->frame, ST_MAXFRAME, op, &m);
+		chan_close_fds((int[]){fds != NULL && nfds > 0 ? fds[0] : -1, fds != NULL && nfds > 1 ? fds[1] : -1},
+			       2);
+		nfds = 0;
+	}
+	uint8_t *p = malloc(n);
+	if (p == NULL)
+		fatal("no memory for an answer");
+	memcpy(p, sv->frame, n);
+	struct answer *a = &sv->answers[sv->nanswers++];
+	*a = (struct answer){.to = to, .p = p, .n = n, .nfds = nfds};
+	for (int i = 0; i < nfds; i++)
+		a->fds[i] = fds[i];
+	sv->answer_bytes += n;
+}
+
+void op_done(struct st_from *from, uint64_t op, struct txn *t, enum err e, size_t n, int *fds, int nfds)
+{
+	if (e == ERR_OK && t->wake.set)
+		wakes_add(&from->server->wakes, &t->wake);
+	server_answer(from, op, e, n, fds, nfds);
+	txn_free(t);
+}
+
+static void send_answers(struct server *sv)
+{
+	for (size_t i = 0; i < sv->nanswers; i++) {
+		struct answer *a = &sv->answers[i];
+		if (!a->to->closing && chan_send(a->to->fd, a->p, a->n, a->fds, a->nfds) != 0)
+			client_close(a->to,
+				     errno == EPIPE || errno == ECONNRESET ? NULL : "it does not read its answers");
+		chan_close_fds(a->fds, a->nfds);
+		free(a->p);
+	}
+	sv->nanswers = 0;
+	sv->answer_bytes = 0;
+}
+
+static void finish_batch(struct server *sv)
+{
+	store_flush(sv->store);
+	send_answers(sv);
+	notify_all(sv);
+	clients_sweep(sv);
+}
+
+static void watch(struct server *sv, int *fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = fd};
+	if (*fd >= 0 && epoll_ctl(sv->epoll, EPOLL_CTL_ADD, *fd, &ev) != 0)
+		fatal("cannot watch descriptor %d: %m", *fd);
+}
+
+/* The end of the control descriptor: sandboxd is gone, and so are we. */
+static void on_control(struct server *sv)
+{
+	char byte[64];
+	ssize_t n = read(sv->control_fd, byte, sizeof byte);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		sv->stop = true;
+}
+
+static void on_ready(struct server *sv, const struct epoll_event *ev)
+{
+	void *who = ev->data.ptr;
+	if (who == &sv->listen_fd)
+		client_accept(sv, sv->listen_fd, false);
+	else if (who == &sv->admin_fd)
+		client_accept(sv, sv->admin_fd, true);
+	else if (who == &sv->control_fd)
+		on_control(sv);
+	else if (who == &sv->signal_fd)
+		sv->stop = true;
+	else {
+		struct st_from *c = who;
+		if (!c->closing && (ev->events & EPOLLOUT) != 0)
+			notify_more(c);
+		if (!c->closing && (ev->events & ~(uint32_t)EPOLLOUT) != 0)
+			client_read(c);
+	}
+}
+
+void server_run(struct server *sv)
+{
+	sv->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (sv->epoll < 0)
+		fatal("epoll: %m");
+	watch(sv, &sv->listen_fd);
+	watch(sv, &sv->admin_fd);
+	watch(sv, &sv->control_fd);
+	watch(sv, &sv->signal_fd);
+	while (!sv->stop) {
+		struct epoll_event ev[EVENTS];
+		int wait = store_turn(sv->store);
+		if (wait < 0 || wait > LOOK_AROUND_MS)
+			wait = LOOK_AROUND_MS;
+		int n = epoll_wait(sv->epoll, ev, EVENTS, wait);
+		if (n < 0 && errno != EINTR)
+			fatal("epoll: %m");
+		/* What does not fit into this batch stays ready for the next. */
+		for (int i = 0; i < n && sv->nanswers < BATCH_REQUESTS && sv->answer_bytes < BATCH_BYTES; i++)
+			on_ready(sv, &ev[i]);
+		finish_batch(sv);
+	}
+	for (struct st_from *c = sv->clients; c != NULL; c = c->next)
+		c->closing = true;
+	clients_sweep(sv);
+	wakes_free(&sv->wakes);
+	close(sv->epoll);
+}

@@ -1,0 +1,36 @@
+/*
+ * What the files that speak Berkeley DB (env.c, txn.c, clock.c) share. Nothing else includes this,
+ * and nothing else in the project includes <db.h>.
+ */
+#ifndef STORE_BDB_H
+#define STORE_BDB_H
+#include "gen/errors.h"
+#include "store/blobs.h"
+#include "store/env.h"
+#include "store/floor.h"
+#include "store/txn.h"
+#include <db.h>
+
+struct store {
+	DB_ENV *env;
+	DB *db[T__COUNT];
+	int dir, lock;
+	struct floor floor;
+	struct blobs blobs;
+	bool unflushed;                  /* commits that are not durable yet */
+	bool log_grew;                   /* since the last checkpoint */
+	bool holding;                    /* the last checkpoint failed: said once */
+	uint64_t checkpointed;           /* timer_ms */
+	uint64_t now, highest, recorded; /* clock.c */
+	uint64_t runs, commits, flushes;
+	uint8_t scratch[STORE_SCRATCH]; /* one record being encoded */
+};
+
+/* What a failed call means for the operation. Ends the program when the environment is broken. */
+enum err bdb_error(struct store *s, int ret, const char *doing);
+/* clock.c: reads the highest clock ever acted upon; then, each turn, moves s->now. */
+void clock_open(struct store *s);
+void clock_turn(struct store *s);
+/* Called inside each writing transaction before its commit. */
+void clock_record(struct txn *t);
+#endif

@@ -1,0 +1,204 @@
+/*
+ * Blob files. Trusts the store's own directory; distrusts the descriptor it copies from: read once into
+ * memory, hashed and written from there, so what is stored is what was hashed. Never follows a link.
+ */
+#include "store/blobs.h"
+#include "gen/records.h"
+#include "lib/die.h"
+#include "lib/digest.h"
+#include "lib/num.h"
+#include "lib/own.h"
+#include "store/env.h"
+#include "store/txn.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAME_LEN = 3 + 2 * BLOB_SHA };  /* ab/ and 64 hex digits */
+static const char temporary[] = "new"; /* one thread, so one name is enough */
+
+static void name_of(const uint8_t sha[BLOB_SHA], char name[NAME_LEN + 1])
+{
+	char h[2 * BLOB_SHA + 1];
+	hex(sha, BLOB_SHA, h);
+	(void)snprintf(name, NAME_LEN + 1, "%.2s/%s", h, h);
+}
+
+static struct key key_of(const uint8_t sha[BLOB_SHA])
+{
+	char h[2 * BLOB_SHA + 1];
+	hex(sha, BLOB_SHA, h);
+	struct key k;
+	k.n = rec_key_blob(k.p, sizeof k.p, h);
+	return k;
+}
+
+static enum err file_error(const char *doing)
+{
+	if (errno == ENOSPC || errno == EDQUOT)
+		return ERR_STORAGE_FULL;
+	log_error("blobs: %s: %m", doing);
+	return ERR_INTERNAL_ERROR;
+}
+
+/* Reads what is there now. NULL with *e. */
+static uint8_t *slurp(int fd, uint64_t max, size_t *n, enum err *e)
+{
+	struct stat st;
+	*e = ERR_INVALID_REQUEST;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return NULL;
+	*e = ERR_REQUEST_TOO_LARGE;
+	if (st.st_size < 0 || (uint64_t)st.st_size > max)
+		return NULL;
+	size_t size = (size_t)st.st_size, got = 0;
+	*e = ERR_INTERNAL_ERROR;
+	uint8_t *p = malloc(size + 1);
+	if (p == NULL)
+		return NULL;
+	while (got < size) {
+		ssize_t r = pread(fd, p + got, size - got, (off_t)got);
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			break;
+		got += (size_t)r;
+	}
+	*n = got; /* shrunk meanwhile: what was read is what counts */
+	return p;
+}
+
+static enum err write_new(int dir, const uint8_t *p, size_t n, const char *name)
+{
+	own_fd int fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return file_error("making a file");
+	char folder[3] = {name[0], name[1], 0};
+	if (!write_all(fd, p, n) || fsync(fd) != 0)
+		return file_error("writing a file");
+	bool made = mkdirat(dir, folder, 0700) == 0;
+	if (!made && errno != EEXIST)
+		return file_error("making a folder");
+	if (made && fsync(dir) != 0)
+		return file_error("writing a folder");
+	if (renameat(dir, temporary, dir, name) != 0)
+		return file_error("naming a file");
+	own_fd int sub = openat(dir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (sub < 0 || fsync(sub) != 0)
+		return file_error("writing a folder");
+	return ERR_OK;
+}
+
+enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out)
+{
+	struct blobs *b = store_blobs(t->store);
+	enum err e;
+	size_t n = 0;
+	memset(out, 0, sizeof *out);
+	own_free uint8_t *p = slurp(fd, max, &n, &e);
+	if (p == NULL)
+		return e;
+	if (!sha256(p, n, out->sha))
+		return ERR_INTERNAL_ERROR;
+	out->size = n;
+	char name[NAME_LEN + 1];
+	name_of(out->sha, name);
+	struct stat st;
+	if (fstatat(b->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == n)
+		return ERR_OK; /* somebody's already, and durable since it was named */
+	e = write_new(b->dir, p, n, name);
+	if (e != ERR_OK)
+		(void)unlinkat(b->dir, temporary, 0);
+	out->fresh = e == ERR_OK;
+	return e;
+}
+
+void blob_name(struct txn *t, const struct blob *b)
+{
+	struct key k = key_of(b->sha);
+	if (table_has(t, T_BLOB, &k))
+		return;
+	struct rec_blob r = {.size = b->size, .created_at = t->now};
+	uint8_t *p = txn_scratch(t);
+	table_put(t, T_BLOB, &k, p, rec_put_blob(p, STORE_SCRATCH, &r));
+}
+
+void blob_undo(struct txn *t, const struct blob *b)
+{
+	char name[NAME_LEN + 1];
+	if (!b->fresh)
+		return;
+	name_of(b->sha, name);
+	(void)unlinkat(store_blobs(t->store)->dir, name, 0);
+}
+
+int blob_read(struct txn *t, struct wire_bytes sha)
+{
+	int fd = -1;
+	if (sha.n == BLOB_SHA) {
+		char name[NAME_LEN + 1];
+		name_of(sha.p, name);
+		fd = openat(store_blobs(t->store)->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (fd < 0)
+			log_error("blobs: %s: %m", name);
+	}
+	if (fd < 0)
+		txn_fail(t, ERR_INTERNAL_ERROR);
+	return fd;
+}
+
+static bool named(struct txn *t, const char *file)
+{
+	struct key k;
+	if (strlen(file) != 2 * BLOB_SHA)
+		return false;
+	k.n = rec_key_blob(k.p, sizeof k.p, file);
+	return table_has(t, T_BLOB, &k);
+}
+
+static unsigned sweep_folder(struct blobs *b, const char *folder, struct txn *t)
+{
+	int fd = openat(b->dir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	unsigned removed = 0;
+	if (d == NULL) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	for (struct dirent *f; (f = readdir(d)) != NULL;) {
+		if (strcmp(f->d_name, ".") == 0 || strcmp(f->d_name, "..") == 0 || named(t, f->d_name))
+			continue;
+		/* A read that failed must not look like "nobody's". */
+		if (t->failed == ERR_OK && unlinkat(dirfd(d), f->d_name, 0) == 0)
+			removed++;
+	}
+	closedir(d);
+	return removed;
+}
+
+void blobs_open(struct blobs *b, int store_dir, struct txn *t)
+{
+	if (mkdirat(store_dir, "blobs", 0700) != 0 && errno != EEXIST)
+		fatal("cannot make the folder of the blobs: %m");
+	b->dir = openat(store_dir, "blobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (b->dir < 0 || fsync(store_dir) != 0)
+		fatal("cannot open the folder of the blobs: %m");
+	unsigned removed = unlinkat(b->dir, temporary, 0) == 0 ? 1 : 0;
+	for (unsigned i = 0; i < 256; i++) {
+		char folder[3];
+		(void)snprintf(folder, sizeof folder, "%02x", i);
+		removed += sweep_folder(b, folder, t);
+	}
+	if (removed > 0)
+		log_info("%u files that no record names were removed", removed);
+}
+
+void blobs_close(struct blobs *b)
+{
+	close(b->dir);
+}

@@ -1,0 +1,41 @@
+/*
+ * Sources and artifacts as files named by their SHA-256 below store/blobs. A blob's file is durable
+ * before the commit that names it; files that no record names are swept at the next start.
+ */
+#ifndef STORE_BLOBS_H
+#define STORE_BLOBS_H
+#include "gen/errors.h"
+#include "lib/wire.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct txn;
+enum { BLOB_UPLOAD_MAX = 8 * 1000 * 1000, BLOB_MAX = 1500 * 1000, BLOB_SHA = 32 };
+
+struct blobs {
+	int dir; /* store/blobs */
+};
+
+struct blob {
+	uint8_t sha[BLOB_SHA];
+	uint64_t size;
+	bool fresh; /* this call made the file */
+};
+
+/* store_dir stays the caller's. Sweeps. Ends the program when the folder cannot be used. */
+void blobs_open(struct blobs *b, int store_dir, struct txn *t);
+void blobs_close(struct blobs *b);
+/*
+ * Copies the whole of fd, once, at most max bytes, and makes the copy durable; fd stays the caller's and
+ * may be changed by its sender at any time without harm. ERR_REQUEST_TOO_LARGE, ERR_INVALID_REQUEST (no
+ * regular file), ERR_STORAGE_FULL, ERR_INTERNAL_ERROR.
+ */
+enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out);
+/* Names the blob in this transaction. */
+void blob_name(struct txn *t, const struct blob *b);
+/* The transaction that was to name it failed: removes the file that blob_take made. */
+void blob_undo(struct txn *t, const struct blob *b);
+/* Opens for reading; -1 with the transaction failed (ERR_INTERNAL_ERROR) when it is not there. */
+int blob_read(struct txn *t, struct wire_bytes sha);
+#endif

@@ -1,0 +1,147 @@
+/*
+ * Connections. A peer is what its uid says (SO_PEERCRED against the configured roles); what it sends
+ * goes through the generated dispatcher, and any violation closes that connection alone.
+ */
+#include "lib/chan.h"
+#include "lib/die.h"
+#include "lib/num.h"
+#include "store/server.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const char *const role_names[ST_ROLE__COUNT] = {
+    [ST_ROLE_FCGI] = "fcgi",
+    [ST_ROLE_GATEWAY] = "gateway",
+    [ST_ROLE_STEWARD] = "steward",
+    [ST_ROLE_ADMIN] = "admin",
+};
+
+const char *client_role(const struct st_from *c)
+{
+	return role_names[c->wire.role];
+}
+
+/* admin.sock is root's alone, store.sock the three roles'. False: nobody we serve. */
+static bool role_of(const struct server *sv, uid_t uid, bool admin, uint8_t *role)
+{
+	static const uint8_t roles[] = {ST_ROLE_FCGI, ST_ROLE_GATEWAY, ST_ROLE_STEWARD};
+	*role = ST_ROLE_ADMIN;
+	if (admin)
+		return uid == 0;
+	for (size_t i = 0; i < sizeof roles; i++) {
+		const struct cf_role *r = conf_role(sv->conf, role_names[roles[i]]);
+		*role = roles[i];
+		if (r != NULL && r->uid == uid)
+			return true;
+	}
+	return false;
+}
+
+static struct st_from *client_new(struct server *sv, int fd, bool admin)
+{
+	uid_t uid;
+	pid_t pid;
+	uint8_t role;
+	if (!chan_peer(fd, &uid, &pid))
+		return NULL;
+	if (!role_of(sv, uid, admin, &role)) {
+		log_warn("a connection of uid %u (pid %d) was refused: that uid has no role here", (unsigned)uid,
+			 (int)pid);
+		return NULL;
+	}
+	if (admin ? sv->nadmin >= CLIENTS_ADMIN : sv->nclients - sv->nadmin >= CLIENTS_MAX - CLIENTS_ADMIN) {
+		log_warn("a connection of %s was refused: too many are open", role_names[role]);
+		return NULL;
+	}
+	struct st_from *c = calloc(1, sizeof *c);
+	if (c == NULL)
+		return NULL;
+	*c = (struct st_from){.server = sv, .fd = fd, .uid = uid, .pid = pid, .wire.role = role};
+	/* An answer may be as large as a frame; refused or capped is no harm. */
+	int room = 2 * ST_MAXFRAME;
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
+	if (epoll_ctl(sv->epoll, EPOLL_CTL_ADD, fd, &ev) != 0) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+void client_accept(struct server *sv, int listener, bool admin)
+{
+	for (int i = 0; i < 16; i++) {
+		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+				log_warn("cannot take a connection: %m");
+				(void)usleep(10000); /* what there is must not become a spin */
+			}
+			return;
+		}
+		struct st_from *c = client_new(sv, fd, admin);
+		if (c == NULL) {
+			close(fd);
+			continue;
+		}
+		c->next = sv->clients;
+		sv->clients = c;
+		sv->nclients++;
+		if (admin)
+			sv->nadmin++;
+	}
+}
+
+void client_close(struct st_from *c, const char *why)
+{
+	if (c->closing)
+		return;
+	c->closing = true;
+	if (why != NULL)
+		log_warn("the connection of %s (uid %u, pid %d) is closed: %s", client_role(c), (unsigned)c->uid,
+			 (int)c->pid, why);
+}
+
+void clients_sweep(struct server *sv)
+{
+	for (struct st_from **at = &sv->clients; *at != NULL;) {
+		struct st_from *c = *at;
+		if (!c->closing) {
+			at = &c->next;
+			continue;
+		}
+		*at = c->next;
+		sv->nclients--;
+		if (c->wire.role == ST_ROLE_ADMIN)
+			sv->nadmin--;
+		close(c->fd); /* leaves the epoll set by that */
+		wakes_free(&c->waiting);
+		free(c);
+	}
+}
+
+void client_read(struct st_from *c)
+{
+	struct server *sv = c->server;
+	for (int i = 0; i < BATCH_PER_CLIENT && !c->closing && sv->nanswers < BATCH_REQUESTS; i++) {
+		int fds[WIRE_MAX_FDS], nfds = 0;
+		ssize_t n = chan_recv(c->fd, sv->in, sizeof sv->in, fds, &nfds);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			client_close(c, n < 0 && errno == EBADMSG ? "a packet too large or with too many descriptors"
+								  : NULL);
+			return;
+		}
+		const char *why = "a subscriber may not ask";
+		if (!c->subscribed)
+			why = st_dispatch(&c->wire, c, sv->in, (size_t)n, fds, nfds);
+		if (why != NULL) {
+			chan_close_fds(fds, nfds);
+			client_close(c, why);
+		}
+	}
+}

@@ -1,0 +1,273 @@
+/*
+ * Opens and keeps the Berkeley DB environment: private regions (this process is the only one), no lock
+ * subsystem (this thread is the only one), recovery once, explicit sizes, logs removed after
+ * checkpoints. Trusts the directory that sandboxd made; never opens one that another process holds.
+ */
+#include "lib/die.h"
+#include "lib/num.h"
+#include "store/bdb.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+enum { CACHE_BYTES = 16 << 20, LOG_FILE = 2 << 20, LOG_BUFFER = 512 << 10, TXN_MAX = 32 };
+enum { CHECKPOINT_MS = 1000, CHECKPOINT_KB = 4096 };
+#ifndef CIFS_SUPER_MAGIC
+#define CIFS_SUPER_MAGIC 0xFF534D42
+#endif
+#ifndef SMB2_SUPER_MAGIC
+#define SMB2_SUPER_MAGIC 0xFE534D42
+#endif
+#ifndef FUSE_SUPER_MAGIC
+#define FUSE_SUPER_MAGIC 0x65735546
+#endif
+
+static const char *const table_names[T__COUNT] = {
+    "tenant", "token", "run", "run_by_age", "run_open", "capability", "event", "approval", "artifact", "blob", "clock"};
+
+/* Berkeley DB repeats itself hundreds of times on a full disk; it calls back without our pointer,
+ * hence the file-static budget: eight lines a minute. */
+static struct {
+	uint64_t since;
+	unsigned said;
+} chatter;
+
+static void on_message(const DB_ENV *env, const char *prefix, const char *text)
+{
+	(void)env;
+	(void)prefix;
+	uint64_t now = timer_ms();
+	if (now - chatter.since > 60000) {
+		chatter.since = now;
+		chatter.said = 0;
+	}
+	if (chatter.said++ < 8)
+		log_warn("Berkeley DB: %s", text);
+}
+
+enum err bdb_error(struct store *s, int ret, const char *doing)
+{
+	if (ret == 0)
+		return ERR_OK;
+	if (ret == DB_RUNRECOVERY)
+		fatal("the store needs recovery (%s): stopping, so that the next start recovers it", doing);
+	bool space = ret == ENOSPC || ret == EDQUOT;
+	/* A page that could not be written for want of space is reported as EIO. */
+	if (space || ret == EIO) {
+		struct statfs fs;
+		if (space || (fstatfs(s->dir, &fs) == 0 && fs.f_bavail * (uint64_t)fs.f_bsize < (1 << 20))) {
+			floor_drop(&s->floor);
+			return ERR_STORAGE_FULL;
+		}
+	}
+	log_error("store: %s: %s", doing, db_strerror(ret));
+	return ERR_INTERNAL_ERROR;
+}
+
+static void must(int ret, const char *doing)
+{
+	if (ret != 0)
+		fatal("cannot open the store: %s: %s", doing, db_strerror(ret));
+}
+
+static int open_dir(const char *state_dir)
+{
+	char path[300];
+	if ((size_t)snprintf(path, sizeof path, "%s/store", state_dir) >= sizeof path)
+		fatal("the state directory's name is too long");
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		fatal("cannot make %s: %m", path);
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
+	if (dir < 0 || fstat(dir, &st) != 0)
+		fatal("cannot open %s: %m", path);
+	if (st.st_uid != geteuid())
+		fatal("%s belongs to uid %u, not to this process's uid %u", path, (unsigned)st.st_uid,
+		      (unsigned)geteuid());
+	if ((st.st_mode & 07777) != 0700 && fchmod(dir, 0700) != 0)
+		fatal("cannot make %s private: %m", path);
+	struct statfs fs;
+	if (fstatfs(dir, &fs) != 0)
+		fatal("cannot look at the file system of %s: %m", path);
+	switch ((uint32_t)fs.f_type) {
+	case NFS_SUPER_MAGIC:
+	case SMB_SUPER_MAGIC:
+	case CIFS_SUPER_MAGIC:
+	case SMB2_SUPER_MAGIC:
+	case FUSE_SUPER_MAGIC:
+		fatal("%s is on a network or FUSE file system, which cannot keep the store safe; use a local disk",
+		      path);
+	}
+	return dir;
+}
+
+static int take_lock(int dir)
+{
+	int fd = openat(dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		fatal("cannot open the store's lock file: %m");
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+		fatal(errno == EWOULDBLOCK ? "another process owns this store; stop it first"
+					   : "cannot lock the store: %m");
+	return fd;
+}
+
+/* Returns 0 or Berkeley DB's error; the handle is gone after an error. */
+static int open_env(struct store *s, const char *home)
+{
+	DB_ENV *env;
+	must(db_env_create(&env, 0), "making a handle");
+	env->set_errcall(env, on_message);
+	must(env->set_cachesize(env, 0, CACHE_BYTES, 1), "cache size");
+	must(env->set_tx_max(env, TXN_MAX), "number of transactions");
+	must(env->set_lg_bsize(env, LOG_BUFFER), "log buffer");
+	must(env->set_lg_max(env, LOG_FILE), "log file size");
+	must(env->log_set_config(env, DB_LOG_AUTO_REMOVE, 1), "log removal");
+	must(env->set_flags(env, DB_TXN_WRITE_NOSYNC, 1), "durability");
+	int ret =
+	    env->open(env, home, DB_CREATE | DB_INIT_MPOOL | DB_INIT_LOG | DB_INIT_TXN | DB_PRIVATE | DB_RECOVER, 0600);
+	if (ret != 0) {
+		env->close(env, 0);
+		return ret;
+	}
+	s->env = env;
+	return 0;
+}
+
+static void open_tables(struct store *s)
+{
+	for (int i = 0; i < T__COUNT; i++) {
+		must(db_create(&s->db[i], s->env, 0), "making a table's handle");
+		DB *db = s->db[i];
+		must(db->set_pagesize(db, 4096), "page size");
+		/* One file for all tables: a checkpoint then syncs one file. */
+		must(db->open(db, NULL, "pinfold.db", table_names[i], DB_BTREE, DB_CREATE | DB_AUTO_COMMIT, 0600),
+		     table_names[i]);
+	}
+	must(s->env->log_flush(s->env, NULL), "writing the log");
+}
+
+static bool count_row(void *with, struct wire_bytes key, struct wire_bytes value)
+{
+	(void)key;
+	(void)value;
+	++*(uint64_t *)with;
+	return true;
+}
+
+struct store *store_open(const char *state_dir)
+{
+	struct store *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		fatal("no memory for the store");
+	s->dir = open_dir(state_dir);
+	s->lock = take_lock(s->dir);
+	char home[300];
+	(void)snprintf(home, sizeof home, "%s/store", state_dir);
+	int ret = open_env(s, home);
+	s->floor.dir = s->dir;
+	if ((ret == ENOSPC || ret == EIO || ret == DB_RUNRECOVERY) && floor_drop(&s->floor))
+		ret = open_env(s, home);
+	must(ret, "recovery");
+	open_tables(s);
+	floor_open(&s->floor, s->dir);
+	clock_open(s);
+	struct txn t;
+	struct key all = {.n = 0};
+	txn_init(&t, s, NULL);
+	table_scan(&t, T_RUN_BY_AGE, &all, NULL, count_row, &s->runs);
+	blobs_open(&s->blobs, s->dir, &t);
+	if (txn_end(&t, ERR_OK) != ERR_OK)
+		fatal("cannot read the store");
+	txn_free(&t);
+	s->log_grew = true;
+	return s;
+}
+
+static void checkpoint(struct store *s, uint32_t kbytes)
+{
+	int ret = s->env->txn_checkpoint(s->env, kbytes, 0, 0);
+	if (ret != 0) {
+		(void)bdb_error(s, ret, "checkpoint");
+		if (!s->holding)
+			log_warn("a checkpoint failed (%s); it will be tried again", db_strerror(ret));
+	}
+	s->holding = ret != 0;
+}
+
+void store_close(struct store *s)
+{
+	store_flush(s);
+	checkpoint(s, 0);
+	for (int i = 0; i < T__COUNT; i++)
+		(void)s->db[i]->close(s->db[i], 0);
+	int ret = s->env->close(s->env, 0);
+	if (ret != 0)
+		log_warn("closing the store: %s", db_strerror(ret));
+	blobs_close(&s->blobs);
+	close(s->lock);
+	close(s->dir);
+	free(s);
+}
+
+void store_flush(struct store *s)
+{
+	if (!s->unflushed)
+		return;
+	int ret = s->env->log_flush(s->env, NULL);
+	/* Commits in memory that are not on disk: nobody may see them. The next start recovers. */
+	if (ret != 0)
+		fatal("the store's log could not be flushed: %s", db_strerror(ret));
+	s->unflushed = false;
+	s->flushes++;
+}
+
+int store_turn(struct store *s)
+{
+	clock_turn(s);
+	floor_turn(&s->floor);
+	if (!s->log_grew)
+		return -1;
+	uint64_t at = timer_ms();
+	if (at - s->checkpointed < CHECKPOINT_MS) {
+		/* Only when that much log was written. */
+		if (s->commits % 64 == 0)
+			checkpoint(s, CHECKPOINT_KB);
+		return (int)(CHECKPOINT_MS - (at - s->checkpointed));
+	}
+	checkpoint(s, 0);
+	s->checkpointed = at;
+	s->log_grew = s->holding;
+	return s->holding ? CHECKPOINT_MS : -1;
+}
+
+uint64_t store_now(const struct store *s)
+{
+	return s->now;
+}
+
+bool store_roomy(struct store *s)
+{
+	return floor_roomy(&s->floor);
+}
+
+struct blobs *store_blobs(struct store *s)
+{
+	return &s->blobs;
+}
+
+void store_stat(struct store *s, struct store_stats *out)
+{
+	DB_LOG_STAT *log = NULL;
+	*out = (struct store_stats){.runs = s->runs, .commits = s->commits, .flushes = s->flushes};
+	if (s->env->log_stat(s->env, &log, 0) == 0) {
+		out->log_bytes = (uint64_t)log->st_w_mbytes * (1 << 20) + log->st_w_bytes;
+		free(log);
+	}
+}

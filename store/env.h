@@ -1,0 +1,34 @@
+/*
+ * The store's environment: one directory, one owner, one thread.
+ * store_open ends the program with one sentence when the directory cannot be used; afterwards a
+ * broken environment (DB_RUNRECOVERY, a flush that fails) ends it too, and recovery at the next
+ * start brings back every commit that was answered.
+ */
+#ifndef STORE_ENV_H
+#define STORE_ENV_H
+#include <stdbool.h>
+#include <stdint.h>
+
+struct store;
+struct blobs;
+
+struct store_stats {
+	uint64_t runs, commits, flushes, log_bytes;
+};
+
+/* state_dir: as configured; the environment is its sub-directory "store". Never NULL. */
+struct store *store_open(const char *state_dir);
+/* Last checkpoint, then everything closed. */
+void store_close(struct store *s);
+/* Makes every commit since the last call durable. Does nothing when there was none. */
+void store_flush(struct store *s);
+/* To be called once a batch: looks at the clock, forgets the last measure of free space, and
+ * checkpoints when it is time. Returns the milliseconds until it wants to be called again, or -1. */
+int store_turn(struct store *s);
+/* This batch's moment, milliseconds since the epoch; see clock.c for what a step back does. */
+uint64_t store_now(const struct store *s);
+/* Is there room for new work? Revocations and terminal states do not ask. */
+bool store_roomy(struct store *s);
+struct blobs *store_blobs(struct store *s);
+void store_stat(struct store *s, struct store_stats *out);
+#endif

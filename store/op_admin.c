@@ -1,0 +1,126 @@
+/* What the operator does: tenants, tokens, figures. Only root's connection gets here. */
+#include "lib/num.h"
+#include "lib/token.h"
+#include "store/op.h"
+#include "store/t_run.h"
+#include "store/t_tenant.h"
+#include "store/t_token.h"
+#include <string.h>
+
+static enum err op_tenant_put(struct txn *t, const struct st_tenant_put *m, int *fds, struct st_ok *a, int *out)
+{
+	(void)fds;
+	(void)a;
+	(void)out;
+	tenant_put(t, m->tenant);
+	return ERR_OK;
+}
+ST_OP(tenant_put, ok, 0, 0)
+
+static bool same_token(const struct rec_token *a, const struct rec_token *b)
+{
+	return strcmp(a->tenant, b->tenant) == 0 && a->kind == b->kind && a->hash.n == b->hash.n &&
+	       memcmp(a->hash.p, b->hash.p, a->hash.n) == 0 && strcmp(a->label, b->label) == 0 &&
+	       a->rights == b->rights && a->expires_at == b->expires_at && !a->revoked;
+}
+
+static enum err op_token_create(struct txn *t, const struct st_token_create *m, int *fds, struct st_ok *a, int *out)
+{
+	(void)fds;
+	(void)a;
+	(void)out;
+	if (!id_valid(m->token_id) || m->hash.n != 32 || (m->kind != PRINCIPAL_API && m->kind != PRINCIPAL_DEVICE))
+		return ERR_INVALID_REQUEST;
+	if (!tenant_exists(t, m->tenant))
+		return ERR_TENANT_NOT_FOUND;
+	struct rec_token r = {.tenant = m->tenant,
+			      .kind = m->kind,
+			      .hash = m->hash,
+			      .label = m->label,
+			      .rights = m->rights,
+			      .created_at = t->now,
+			      .expires_at = m->expires_at};
+	struct rec_token old;
+	if (token_get(t, m->token_id, &old))
+		return same_token(&old, &r) ? ERR_OK : ERR_TOKEN_EXISTS;
+	token_put(t, m->token_id, &r);
+	return ERR_OK;
+}
+ST_OP(token_create, ok, 0, 0)
+
+struct listing {
+	const char *tenant;
+	struct wire_list list;
+};
+
+static bool list_token(void *with, const char *token_id, const struct rec_token *r)
+{
+	struct listing *l = with;
+	if (strcmp(r->tenant, l->tenant) != 0)
+		return true;
+	struct st_token_item item = {.token_id = token_id,
+				     .kind = r->kind,
+				     .label = r->label,
+				     .rights = r->rights,
+				     .created_at = r->created_at,
+				     .expires_at = r->expires_at,
+				     .revoked = r->revoked};
+	uint8_t *p = wire_list_room(&l->list, ST_MAX_TOKEN_ITEM);
+	if (p == NULL)
+		return false;
+	wire_list_add(&l->list, st_put_token_item(p, ST_MAX_TOKEN_ITEM, &item));
+	return true;
+}
+
+static enum err op_token_list(struct txn *t, const struct st_token_list *m, int *fds, struct st_tokens_are *a, int *out)
+{
+	(void)fds;
+	(void)out;
+	struct listing l = {.tenant = m->tenant, .list = {.p = t->page, .cap = STORE_PAGE}};
+	if (!tenant_exists(t, m->tenant))
+		return ERR_TENANT_NOT_FOUND;
+	token_each(t, list_token, &l);
+	a->items = wire_list_done(&l.list);
+	return ERR_OK;
+}
+ST_OP(token_list, tokens_are, 0, 0)
+
+static enum err op_token_revoke(struct txn *t, const struct st_token_revoke *m, int *fds, struct st_ok *a, int *out)
+{
+	(void)fds;
+	(void)a;
+	(void)out;
+	struct rec_token r;
+	if (!token_get(t, m->token_id, &r) || strcmp(r.tenant, m->tenant) != 0)
+		return ERR_TOKEN_NOT_FOUND;
+	if (r.revoked)
+		return ERR_OK;
+	r.revoked = true;
+	token_put(t, m->token_id, &r);
+	return ERR_OK;
+}
+ST_OP(token_revoke, ok, 0, 0)
+
+static bool count_open(void *with, const char *tenant, const char *run, uint8_t state, uint64_t created_at)
+{
+	(void)tenant;
+	(void)run;
+	(void)state;
+	(void)created_at;
+	++*(uint64_t *)with;
+	return true;
+}
+
+static enum err op_stat(struct txn *t, const struct st_stat *m, int *fds, struct st_stats_are *a, int *out)
+{
+	(void)m;
+	(void)fds;
+	(void)out;
+	struct store_stats s;
+	store_stat(t->store, &s);
+	*a =
+	    (struct st_stats_are){.runs = s.runs, .commits = s.commits, .flushes = s.flushes, .log_bytes = s.log_bytes};
+	run_open_each(t, NULL, NULL, NULL, count_open, &a->open_runs);
+	return ERR_OK;
+}
+ST_OP(stat, stats_are, 0, 0)

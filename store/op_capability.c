@@ -1,0 +1,97 @@
+/*
+ * The budget of a run (R-60...R-66). One transaction looks and charges, so two callers can never
+ * spend the same unit; no record, another model or route, expiry and zero all mean no.
+ */
+#include "lib/json.h"
+#include "store/op.h"
+#include "store/t_capability.h"
+#include "store/t_event.h"
+#include <string.h>
+
+/* The record, or ERR_INACTIVE_RUN_TOKEN; an expired one is deleted for good. */
+static enum err active(struct txn *t, const char *tenant, const char *run, struct rec_capability *cap)
+{
+	if (!capability_get(t, tenant, run, cap))
+		return ERR_INACTIVE_RUN_TOKEN;
+	if (cap->expires_at > t->now)
+		return ERR_OK;
+	capability_del(t, tenant, run);
+	/* The refusal is the answer, but the deletion is kept: ended here with success. */
+	enum err e = txn_end(t, ERR_OK);
+	return e != ERR_OK ? e : ERR_INACTIVE_RUN_TOKEN;
+}
+
+static enum err op_cap_consume(struct txn *t, const struct st_cap_consume *m, int *fds, struct st_cap_is *a, int *out)
+{
+	(void)fds;
+	(void)out;
+	struct rec_capability cap;
+	struct rec_run r;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e != ERR_OK)
+		return e;
+	/* Mismatch first: whoever asks for another model must not be able to delete anything. */
+	if (!capability_get(t, m->tenant, m->run, &cap) || strcmp(cap.model, m->model) != 0 ||
+	    cap.fingerprint.n != m->fingerprint.n || memcmp(cap.fingerprint.p, m->fingerprint.p, m->fingerprint.n) != 0)
+		return ERR_INACTIVE_RUN_TOKEN;
+	e = active(t, m->tenant, m->run, &cap);
+	if (e != ERR_OK)
+		return e;
+	if (cap.used_requests >= cap.max_requests)
+		return ERR_MODEL_REQUEST_BUDGET_EXHAUSTED;
+	cap.used_requests++;
+	capability_put(t, m->tenant, m->run, &cap);
+	r.used_requests = cap.used_requests;
+	run_save(t, m->tenant, m->run, &r);
+	t->wake.set = false; /* the call's own event will wake */
+	a->remaining = cap.max_requests - cap.used_requests;
+	return ERR_OK;
+}
+ST_OP(cap_consume, cap_is, 0, 0)
+
+static enum err op_cap_check(struct txn *t, const struct st_cap_check *m, int *fds, struct st_cap_is *a, int *out)
+{
+	(void)fds;
+	(void)out;
+	struct rec_capability cap;
+	struct rec_run r;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e == ERR_OK)
+		e = active(t, m->tenant, m->run, &cap);
+	if (e == ERR_OK)
+		a->remaining = cap.max_requests > cap.used_requests ? cap.max_requests - cap.used_requests : 0;
+	return e;
+}
+ST_OP(cap_check, cap_is, 0, 0)
+
+static enum err op_model_called(struct txn *t, const struct st_model_called *m, int *fds, struct st_ok *a, int *out)
+{
+	(void)fds;
+	(void)a;
+	(void)out;
+	struct rec_run r;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e != ERR_OK)
+		return e;
+	if (run_is_final(&r))
+		return ERR_RUN_SESSION_EVENTS_REJECTED;
+	r.prompt_tokens += m->prompt_tokens;
+	r.completion_tokens += m->completion_tokens;
+	own_buf struct buf b;
+	struct jw w;
+	buf_init(&b, 4096);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_kint(&w, "status", m->status);
+	jw_kstr(&w, "outcome", m->outcome);
+	jw_kint(&w, "promptTokens", (int64_t)m->prompt_tokens);
+	jw_kint(&w, "completionTokens", (int64_t)m->completion_tokens);
+	jw_kint(&w, "durationMs", m->duration_ms);
+	jw_kint(&w, "requestsUsed", r.used_requests);
+	jw_kint(&w, "requestsMax", r.max_requests);
+	jw_close(&w, '}');
+	(void)event_addb(t, m->tenant, m->run, &r, EVENT_CONTROL, "model.called", &b);
+	run_save(t, m->tenant, m->run, &r);
+	return ERR_OK;
+}
+ST_OP(model_called, ok, 0, 0)

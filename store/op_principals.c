@@ -1,0 +1,18 @@
+/* Who presents this token? */
+#include "lib/secret.h"
+#include "lib/token.h"
+#include "store/op.h"
+#include "store/t_token.h"
+
+static enum err op_principal(struct txn *t, const struct st_principal *m, int *fds, struct st_principal_is *a, int *out)
+{
+	(void)fds;
+	(void)out;
+	struct rec_token r;
+	if (!token_get(t, m->token_id, &r) || !secret_equal(r.hash.p, r.hash.n, m->hash.p, m->hash.n) || r.revoked ||
+	    (r.expires_at != 0 && r.expires_at <= t->now))
+		return ERR_UNAUTHORIZED;
+	*a = (struct st_principal_is){.tenant = r.tenant, .kind = r.kind, .rights = r.rights, .label = r.label};
+	return ERR_OK;
+}
+ST_OP(principal, principal_is, 0, 0)

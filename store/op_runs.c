@@ -1,0 +1,275 @@
+/* Runs as the public side sees them: create, look, list, cancel. */
+#include "lib/json.h"
+#include "lib/names.h"
+#include "store/blobs.h"
+#include "store/op.h"
+#include "store/run_end.h"
+#include "store/t_capability.h"
+#include "store/t_event.h"
+#include "store/t_run.h"
+#include "store/t_tenant.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { LIST_MAX = 200, SCAN_MAX = 20000 };
+
+static bool same_bytes(struct wire_bytes a, struct wire_bytes b)
+{
+	return a.n == b.n && memcmp(a.p, b.p, a.n) == 0;
+}
+
+/* Is this the same creation again? */
+static bool same_run(const struct rec_run *a, const struct rec_run *b)
+{
+	return strcmp(a->agent, b->agent) == 0 && strcmp(a->profile, b->profile) == 0 &&
+	       strcmp(a->provider, b->provider) == 0 && strcmp(a->model, b->model) == 0 &&
+	       same_bytes(a->fingerprint, b->fingerprint) && a->max_steps == b->max_steps &&
+	       a->wall_seconds == b->wall_seconds && a->approval_wait_seconds == b->approval_wait_seconds &&
+	       a->max_requests == b->max_requests && strcmp(a->created_by, b->created_by) == 0 &&
+	       same_bytes(a->request_sha, b->request_sha) && same_bytes(a->upload_sha, b->upload_sha);
+}
+
+struct count {
+	uint32_t queued, most;
+};
+
+static bool count_queued(void *with, const char *tenant, const char *run, uint8_t state, uint64_t created_at)
+{
+	(void)tenant;
+	(void)run;
+	(void)created_at;
+	struct count *c = with;
+	if (state == RUN_QUEUED)
+		c->queued++;
+	return c->queued < c->most;
+}
+
+static enum err create(struct txn *t, const struct st_run_create *m, struct rec_run *r, const struct blob *request,
+		       const struct blob *upload, struct st_run_state *a)
+{
+	struct rec_run old;
+	enum err e = run_load(t, m->tenant, m->run, &old);
+	if (e == ERR_OK) {
+		run_state_answer(a, &old, false);
+		return same_run(&old, r) ? ERR_OK : ERR_RUN_SESSION_EXISTS;
+	}
+	if (e != ERR_RUN_NOT_FOUND)
+		return e;
+	if (!store_roomy(t->store))
+		return ERR_STORAGE_FULL;
+	struct count c = {.most = m->max_queued};
+	if (c.most != 0)
+		run_open_each(t, m->tenant, NULL, NULL, count_queued, &c);
+	if (c.most != 0 && c.queued >= c.most)
+		return ERR_RUN_QUEUE_FULL;
+	blob_name(t, request);
+	blob_name(t, upload);
+	own_buf struct buf b;
+	struct jw w;
+	buf_init(&b, 4096);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_kstr(&w, "agent", r->agent);
+	jw_kstr(&w, "modelProfile", r->profile);
+	jw_kstr(&w, "model", r->model);
+	jw_close(&w, '}');
+	(void)event_addb(t, m->tenant, m->run, r, EVENT_CONTROL, "run.queued", &b);
+	run_add(t, m->tenant, m->run, r);
+	run_state_answer(a, r, true);
+	return ERR_OK;
+}
+
+static enum err op_run_create(struct txn *t, const struct st_run_create *m, int *fds, struct st_run_state *a, int *out)
+{
+	(void)out;
+	if (!tenant_exists(t, m->tenant))
+		return ERR_TENANT_NOT_FOUND;
+	if (m->fingerprint.n != 32)
+		return ERR_INVALID_REQUEST;
+	struct blob request = {.fresh = false}, upload = {.fresh = false};
+	enum err e = blob_take(t, fds[0], BLOB_MAX, &request);
+	if (e == ERR_OK)
+		e = blob_take(t, fds[1], BLOB_UPLOAD_MAX, &upload);
+	if (e == ERR_OK) {
+		struct rec_run r = {.state = RUN_QUEUED,
+				    .phase = PHASE_WAITING,
+				    .agent = m->agent,
+				    .profile = m->profile,
+				    .provider = m->provider,
+				    .model = m->model,
+				    .fingerprint = m->fingerprint,
+				    .created_at = t->now,
+				    .max_steps = m->max_steps,
+				    .wall_seconds = m->wall_seconds,
+				    .approval_wait_seconds = m->approval_wait_seconds,
+				    .max_requests = m->max_requests,
+				    .request_sha = {request.sha, BLOB_SHA},
+				    .upload_sha = {upload.sha, BLOB_SHA},
+				    .created_by = m->created_by};
+		/* Ended here, not by ST_OP, so that files of a creation that failed go at once. */
+		e = txn_end(t, create(t, m, &r, &request, &upload, a));
+	}
+	if (e != ERR_OK || !a->changed) {
+		blob_undo(t, &request);
+		blob_undo(t, &upload);
+	}
+	return e;
+}
+ST_OP(run_create, run_state, 2, 0)
+
+static enum err op_run_get(struct txn *t, const struct st_run_get *m, int *fds, struct st_run_is *a, int *out)
+{
+	(void)fds;
+	struct rec_run r;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e != ERR_OK)
+		return e;
+	out[0] = blob_read(t, r.request_sha);
+	*a = (struct st_run_is){.run = m->run,
+				.state = r.state,
+				.phase = r.phase,
+				.cancel_requested = r.cancel_requested,
+				.agent = r.agent,
+				.profile = r.profile,
+				.provider = r.provider,
+				.model = r.model,
+				.created_at = r.created_at,
+				.updated_at = r.updated_at,
+				.started_at = r.started_at,
+				.finished_at = r.finished_at,
+				.max_steps = r.max_steps,
+				.wall_seconds = r.wall_seconds,
+				.approval_wait_seconds = r.approval_wait_seconds,
+				.max_requests = r.max_requests,
+				.used_requests = r.used_requests,
+				.prompt_tokens = r.prompt_tokens,
+				.completion_tokens = r.completion_tokens,
+				.finished = run_is_final(&r),
+				.success = r.success,
+				.exited = r.exited,
+				.exit_code = r.exit_code,
+				.terminal_reason = r.terminal_reason,
+				.error = r.error,
+				.summary = r.summary,
+				.changed_files = r.changed_files,
+				.verification = r.verification,
+				.artifacts = r.artifacts,
+				.last_sequence = r.last_sequence};
+	return ERR_OK;
+}
+ST_OP(run_get, run_is, 0, 1)
+
+struct listing {
+	struct txn *t;
+	uint32_t states;
+	unsigned limit, found, scanned;
+	bool more;
+	char next_run[STORE_ID];
+	uint64_t next_created;
+	struct wire_list list;
+};
+
+static bool add_item(struct listing *l, const char *tenant, const char *run)
+{
+	struct rec_run r;
+	if (run_load(l->t, tenant, run, &r) != ERR_OK)
+		return true; /* unreadable: said in the log; the others are still listed */
+	struct st_run_item item = {.tenant = tenant,
+				   .run = run,
+				   .state = r.state,
+				   .phase = r.phase,
+				   .cancel_requested = r.cancel_requested,
+				   .agent = r.agent,
+				   .profile = r.profile,
+				   .created_at = r.created_at,
+				   .updated_at = r.updated_at,
+				   .finished_at = r.finished_at,
+				   .terminal_reason = r.terminal_reason,
+				   .error = r.error};
+	uint8_t *p = wire_list_room(&l->list, ST_MAX_RUN_ITEM);
+	if (p == NULL)
+		return false;
+	wire_list_add(&l->list, st_put_run_item(p, ST_MAX_RUN_ITEM, &item));
+	l->found++;
+	return true;
+}
+
+static bool list_run(void *with, const char *tenant, const char *run, uint8_t state, uint64_t created_at)
+{
+	struct listing *l = with;
+	bool wanted = l->states == 0 || (state < 32 && (l->states >> state & 1) != 0);
+	if (l->found >= l->limit || l->scanned >= SCAN_MAX || (wanted && !add_item(l, tenant, run))) {
+		l->more = true;
+		return false;
+	}
+	l->scanned++;
+	(void)snprintf(l->next_run, sizeof l->next_run, "%s", run);
+	l->next_created = created_at;
+	return true;
+}
+
+static void page_answer(struct st_run_page *a, struct listing *l)
+{
+	a->more = l->more;
+	a->items = wire_list_done(&l->list);
+	if (l->more) {
+		a->next_created = l->next_created;
+		a->next_run = arena_dup(&l->t->arena, l->next_run, strlen(l->next_run));
+	}
+}
+
+static enum err op_run_list(struct txn *t, const struct st_run_list *m, int *fds, struct st_run_page *a, int *out)
+{
+	(void)fds;
+	(void)out;
+	struct listing l = {.t = t,
+			    .states = m->states,
+			    .limit = m->limit == 0 || m->limit > LIST_MAX ? LIST_MAX : m->limit,
+			    .list = {.p = t->page, .cap = STORE_PAGE}};
+	run_by_age_each(t, m->tenant, m->before_created, m->before_run, list_run, &l);
+	page_answer(a, &l);
+	return ERR_OK;
+}
+ST_OP(run_list, run_page, 0, 0)
+
+static enum err op_runs_open(struct txn *t, const struct st_runs_open *m, int *fds, struct st_run_page *a, int *out)
+{
+	(void)fds;
+	(void)out;
+	struct listing l = {.t = t, .limit = UINT16_MAX, .list = {.p = t->page, .cap = STORE_PAGE}};
+	run_open_each(t, NULL, m->after_tenant, m->after_run, list_run, &l);
+	page_answer(a, &l);
+	return ERR_OK;
+}
+ST_OP(runs_open, run_page, 0, 0)
+
+static enum err op_run_cancel(struct txn *t, const struct st_run_cancel *m, int *fds, struct st_run_state *a, int *out)
+{
+	(void)fds;
+	(void)out;
+	struct rec_run r;
+	bool changed = false;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e != ERR_OK)
+		return e;
+	e = run_move(t, m->tenant, m->run, &r, RUN_EV_CANCEL, &changed);
+	run_state_answer(a, &r, changed);
+	if (e != ERR_OK || !changed)
+		return e;
+	r.cancel_requested = true;
+	/* From this commit on the run can't ask a model any more, whatever its box still does. */
+	capability_del(t, m->tenant, m->run);
+	own_buf struct buf b;
+	struct jw w;
+	buf_init(&b, 4096);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_kstr(&w, "by", m->by);
+	jw_close(&w, '}');
+	(void)event_addb(t, m->tenant, m->run, &r, EVENT_CONTROL, "run.cancel_requested", &b);
+	if (run_is_final(&r))
+		run_end(t, m->tenant, m->run, &r);
+	run_save(t, m->tenant, m->run, &r);
+	return ERR_OK;
+}
+ST_OP(run_cancel, run_state, 0, 0)

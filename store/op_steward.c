@@ -1,0 +1,186 @@
+/* What the steward does with a run: start it, say where it is, and end it. */
+#include "lib/json.h"
+#include "lib/names.h"
+#include "store/blobs.h"
+#include "store/op.h"
+#include "store/run_end.h"
+#include "store/t_capability.h"
+#include "store/t_event.h"
+#include <string.h>
+
+/* data: JSON object text on one line. */
+static bool plausible(const char *type, struct wire_bytes data)
+{
+	return type[0] != '\0' && data.n >= 2 && data.p[0] == '{' && data.p[data.n - 1] == '}' &&
+	       memchr(data.p, '\n', data.n) == NULL;
+}
+
+static void add_phase(struct txn *t, const char *tenant, const char *run, struct rec_run *r, enum run_phase phase)
+{
+	own_buf struct buf b;
+	struct jw w;
+	r->phase = (uint8_t)phase;
+	buf_init(&b, 256);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_kstr(&w, "phase", phase_names[phase]);
+	jw_close(&w, '}');
+	(void)event_addb(t, tenant, run, r, EVENT_CONTROL, "run.phase", &b);
+}
+
+static void work_answer(struct txn *t, struct st_run_work *a, const struct rec_run *r, int *out)
+{
+	*a = (struct st_run_work){.agent = r->agent,
+				  .profile = r->profile,
+				  .provider = r->provider,
+				  .model = r->model,
+				  .fingerprint = r->fingerprint,
+				  .max_steps = r->max_steps,
+				  .wall_seconds = r->wall_seconds,
+				  .approval_wait_seconds = r->approval_wait_seconds,
+				  .max_requests = r->max_requests,
+				  .created_at = r->created_at};
+	out[0] = blob_read(t, r->request_sha);
+	out[1] = blob_read(t, r->upload_sha);
+}
+
+static enum err op_run_start(struct txn *t, const struct st_run_start *m, int *fds, struct st_run_work *a, int *out)
+{
+	(void)fds;
+	struct rec_run r;
+	struct rec_capability cap;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e != ERR_OK)
+		return e;
+	if (capability_get(t, m->tenant, m->run, &cap) && cap.expires_at > t->now) {
+		/* Asked again because the answer was lost: the same answer. Anything else is a swap. */
+		if (cap.expires_at != m->expires_at || cap.used_requests != 0 || r.phase != PHASE_STAGING)
+			return ERR_ALREADY_ACTIVE;
+		work_answer(t, a, &r, out);
+		return ERR_OK;
+	}
+	bool changed;
+	e = run_move(t, m->tenant, m->run, &r, RUN_EV_START, &changed);
+	if (e != ERR_OK)
+		return e;
+	if (m->expires_at <= t->now)
+		return ERR_INVALID_REQUEST;
+	cap = (struct rec_capability){.model = r.model,
+				      .fingerprint = r.fingerprint,
+				      .expires_at = m->expires_at,
+				      .max_requests = r.max_requests};
+	capability_put(t, m->tenant, m->run, &cap);
+	r.started_at = t->now;
+	static const char none[] = "{}";
+	(void)event_add(t, m->tenant, m->run, &r, EVENT_CONTROL, "run.started",
+			(struct wire_bytes){(const uint8_t *)none, 2});
+	add_phase(t, m->tenant, m->run, &r, PHASE_STAGING);
+	run_save(t, m->tenant, m->run, &r);
+	work_answer(t, a, &r, out);
+	return ERR_OK;
+}
+ST_OP(run_start, run_work, 0, 2)
+
+static enum err op_run_phase(struct txn *t, const struct st_run_phase *m, int *fds, struct st_run_state *a, int *out)
+{
+	(void)fds;
+	(void)out;
+	struct rec_run r;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e != ERR_OK)
+		return e;
+	if (m->phase >= PHASE__COUNT)
+		return ERR_INVALID_REQUEST;
+	if (run_is_final(&r))
+		return ERR_ILLEGAL_RUN_TRANSITION;
+	bool changed = r.phase != m->phase;
+	if (changed) {
+		add_phase(t, m->tenant, m->run, &r, (enum run_phase)m->phase);
+		run_save(t, m->tenant, m->run, &r);
+	}
+	run_state_answer(a, &r, changed);
+	return ERR_OK;
+}
+ST_OP(run_phase, run_state, 0, 0)
+
+static enum err op_run_event(struct txn *t, const struct st_run_event *m, int *fds, struct st_ok *a, int *out)
+{
+	(void)fds;
+	(void)a;
+	(void)out;
+	struct rec_run r;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e != ERR_OK)
+		return e;
+	if (!plausible(m->type, m->data))
+		return ERR_INVALID_REQUEST;
+	if (run_is_final(&r))
+		return ERR_RUN_SESSION_EVENTS_REJECTED;
+	if (event_add(t, m->tenant, m->run, &r, EVENT_CONTROL, m->type, m->data))
+		run_save(t, m->tenant, m->run, &r);
+	return ERR_OK;
+}
+ST_OP(run_event, ok, 0, 0)
+
+static enum err op_cap_revoke(struct txn *t, const struct st_cap_revoke *m, int *fds, struct st_ok *a, int *out)
+{
+	(void)fds;
+	(void)a;
+	(void)out;
+	struct rec_run r;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e == ERR_OK)
+		capability_del(t, m->tenant, m->run);
+	return e;
+}
+ST_OP(cap_revoke, ok, 0, 0)
+
+static bool same_bytes(struct wire_bytes a, struct wire_bytes b)
+{
+	return a.n == b.n && memcmp(a.p, b.p, a.n) == 0;
+}
+
+/* Is the recorded end the one that this message asks for (because its answer was lost)? */
+static bool ended_so(const struct rec_run *r, const struct st_run_finish *m)
+{
+	enum run_state state = (enum run_state)r->state, running = RUN_STATE__COUNT, cancelling = RUN_STATE__COUNT;
+	enum run_event ev = (enum run_event)m->event;
+	bool normal = run_step(RUN_RUNNING, ev, &running) == ERR_OK && running == state;
+	bool cancelled = run_step(RUN_CANCELLING, ev, &cancelling) == ERR_OK && cancelling == state;
+	return run_final(state) && (normal || cancelled) && r->success == m->success && r->exited == m->exited &&
+	       r->exit_code == m->exit_code &&
+	       strcmp(r->terminal_reason, normal ? m->terminal_reason : run_cancelled_reason) == 0 &&
+	       strcmp(r->error, m->error) == 0 && same_bytes(r->summary, m->summary) &&
+	       same_bytes(r->changed_files, m->changed_files) && same_bytes(r->verification, m->verification);
+}
+
+static enum err op_run_finish(struct txn *t, const struct st_run_finish *m, int *fds, struct st_run_state *a, int *out)
+{
+	(void)fds;
+	(void)out;
+	struct rec_run r;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e != ERR_OK)
+		return e;
+	if (m->event != RUN_EV_COMPLETE && m->event != RUN_EV_FAIL && m->event != RUN_EV_RESTART)
+		return ERR_INVALID_REQUEST;
+	bool changed = false;
+	e = run_move(t, m->tenant, m->run, &r, (enum run_event)m->event, &changed);
+	run_state_answer(a, &r, changed);
+	if (e != ERR_OK && ended_so(&r, m))
+		return ERR_OK;
+	if (e != ERR_OK || !changed)
+		return e;
+	r.success = m->success;
+	r.exited = m->exited;
+	r.exit_code = m->exit_code;
+	r.terminal_reason = m->terminal_reason;
+	r.error = m->error;
+	r.summary = m->summary;
+	r.changed_files = m->changed_files;
+	r.verification = m->verification;
+	run_end(t, m->tenant, m->run, &r);
+	run_save(t, m->tenant, m->run, &r);
+	return ERR_OK;
+}
+ST_OP(run_finish, run_state, 0, 0)

@@ -1,0 +1,34 @@
+/* The end of a run, written once. */
+#include "store/run_end.h"
+#include "gen/errors.h"
+#include "lib/json.h"
+#include "store/t_approval.h"
+#include "store/t_capability.h"
+#include "store/t_event.h"
+#include <stdio.h>
+
+const char run_cancelled_reason[] = "cancelled_by_request";
+
+void run_state_answer(struct st_run_state *a, const struct rec_run *r, bool changed)
+{
+	*a = (struct st_run_state){.state = r->state, .phase = r->phase, .changed = changed};
+}
+
+void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r)
+{
+	char type[64];
+	own_buf struct buf b;
+	struct jw w;
+	capability_del(t, tenant, run);
+	approvals_end(t, tenant, run);
+	if (r->state == RUN_CANCELLED)
+		r->terminal_reason = run_cancelled_reason;
+	(void)snprintf(type, sizeof type, "run.%s", run_public((enum run_state)r->state));
+	buf_init(&b, 4096);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_kstr(&w, "terminalReason", r->terminal_reason == NULL ? "" : r->terminal_reason);
+	jw_kstr(&w, "error", r->error == NULL ? "" : r->error);
+	jw_close(&w, '}');
+	(void)event_addb(t, tenant, run, r, EVENT_LAST, type, &b);
+}

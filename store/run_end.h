@@ -1,0 +1,13 @@
+/* What every way to a final state has in common, and the answer that most operations on a run give. */
+#ifndef STORE_RUN_END_H
+#define STORE_RUN_END_H
+#include "gen/store_msg.h"
+#include "store/t_run.h"
+
+/* r has just moved to a final state: revokes, resolves what is open, writes the terminal event, which is
+ * thereby the last one. A cancelled run's reason is always the same. The caller saves. */
+void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r);
+void run_state_answer(struct st_run_state *a, const struct rec_run *r, bool changed);
+/* The reason a cancelled run has. */
+extern const char run_cancelled_reason[];
+#endif

@@ -1,0 +1,88 @@
+/*
+ * What the loop (batch.c), the connections (client.c), the subscribers (notify.c) and the operations
+ * (op_*.c) share: one server, its clients, and the batch being worked on.
+ */
+#ifndef STORE_SERVER_H
+#define STORE_SERVER_H
+#include "gen/store_msg_on.h"
+#include "lib/conf.h"
+#include "lib/wire.h"
+#include "store/env.h"
+#include "store/txn.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+	CLIENTS_MAX = 512,
+	CLIENTS_ADMIN = 16,    /* of these, kept for the operator */
+	BATCH_REQUESTS = 128,  /* one flush for at most so many */
+	BATCH_BYTES = 4 << 20, /* of answers */
+	BATCH_PER_CLIENT = 4,  /* of one client, so that none holds up the others */
+	WAKES_WAITING = 1024   /* runs a slow subscriber may lag behind by before it is closed */
+};
+
+struct wake_list {
+	struct wake *v;
+	size_t n, room;
+};
+
+struct st_from {
+	struct server *server;
+	struct st_from *next;
+	int fd;
+	uid_t uid;
+	pid_t pid;
+	struct wire_conn wire;
+	bool closing;    /* freed at the end of the batch */
+	bool subscribed; /* from then on it only listens */
+	bool writing;    /* waits for room in its socket */
+	uint64_t writing_since;
+	char tenant[STORE_ID], run[STORE_ID]; /* subscribed to; "" is all */
+	struct wake_list waiting;
+};
+
+struct answer {
+	struct st_from *to;
+	uint8_t *p;
+	size_t n;
+	int fds[WIRE_MAX_FDS];
+	int nfds;
+};
+
+struct server {
+	struct store *store;
+	const struct conf *conf;
+	int epoll, listen_fd, admin_fd, control_fd, signal_fd;
+	bool stop;
+	struct st_from *clients;
+	unsigned nclients, nadmin;
+	struct answer answers[BATCH_REQUESTS];
+	size_t nanswers, answer_bytes;
+	struct wake_list wakes;
+	uint8_t frame[ST_MAXFRAME], in[ST_MAXFRAME + 1], page[STORE_PAGE];
+};
+
+/* batch.c: serves until SIGTERM or the end of the control descriptor. */
+void server_run(struct server *sv);
+/* Keeps the frame of n bytes in sv->frame (0: FAIL with e) for after the flush. fds become the batch's. */
+void server_answer(struct st_from *to, uint64_t op, enum err e, size_t n, const int *fds, int nfds);
+
+/* client.c */
+void client_accept(struct server *sv, int listener, bool admin);
+void client_read(struct st_from *c);
+/* Marks it for closing and says why (NULL: it left by itself). */
+void client_close(struct st_from *c, const char *why);
+/* Frees the marked ones. */
+void clients_sweep(struct server *sv);
+const char *client_role(const struct st_from *c);
+
+/* notify.c */
+void wakes_add(struct wake_list *l, const struct wake *w);
+void wakes_free(struct wake_list *l);
+/* Hands this batch's wakes to the subscribers. */
+void notify_all(struct server *sv);
+/* A subscriber's socket has room again. */
+void notify_more(struct st_from *c);
+#endif

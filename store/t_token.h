@@ -1,0 +1,11 @@
+/* Principals' tokens, by the public id inside them; only hashes of the secrets. */
+#ifndef STORE_T_TOKEN_H
+#define STORE_T_TOKEN_H
+#include "gen/records.h"
+#include "store/txn.h"
+bool token_get(struct txn *t, const char *token_id, struct rec_token *out);
+void token_put(struct txn *t, const char *token_id, const struct rec_token *r);
+/* Every token of every tenant; the callee picks. False from row ends it. */
+typedef bool token_row(void *with, const char *token_id, const struct rec_token *r);
+void token_each(struct txn *t, token_row *row, void *with);
+#endif

@@ -1,0 +1,216 @@
+/*
+ * Transactions and tables over Berkeley DB. A commit here is written to the log file but not yet
+ * durable: batch.c flushes once for all operations of a batch before any of them is answered.
+ */
+#include "store/txn.h"
+#include "store/bdb.h"
+#include <endian.h>
+#include <string.h>
+
+enum { ARENA_MAX = 4 << 20 };
+
+void txn_init(struct txn *t, struct store *s, uint8_t *page)
+{
+	memset(t, 0, sizeof *t);
+	t->store = s;
+	t->now = s->now;
+	t->page = page;
+	arena_init(&t->arena, ARENA_MAX);
+}
+
+void txn_fail(struct txn *t, enum err e)
+{
+	if (t->failed == ERR_OK)
+		t->failed = e;
+}
+
+static bool begin(struct txn *t)
+{
+	if (t->failed != ERR_OK)
+		return false;
+	if (t->handle != NULL)
+		return true;
+	DB_TXN *h = NULL;
+	DB_ENV *env = t->store->env;
+	int ret = env->txn_begin(env, NULL, &h, DB_TXN_WRITE_NOSYNC);
+	if (ret != 0) {
+		txn_fail(t, bdb_error(t->store, ret, "begin"));
+		return false;
+	}
+	t->handle = h;
+	return true;
+}
+
+enum err txn_end(struct txn *t, enum err result)
+{
+	struct store *s = t->store;
+	if (result == ERR_OK && t->failed == ERR_OK && t->handle != NULL)
+		clock_record(t);
+	if (result == ERR_OK)
+		result = t->failed;
+	DB_TXN *h = t->handle;
+	t->handle = NULL;
+	if (h != NULL && result == ERR_OK) {
+		/* Whatever commit returns, the handle is gone; an error means that it was undone. */
+		result = bdb_error(s, h->commit(h, DB_TXN_WRITE_NOSYNC), "commit");
+		if (result == ERR_OK) {
+			s->commits++;
+			s->runs += t->new_runs;
+			s->unflushed = s->log_grew = true;
+		}
+	} else if (h != NULL) {
+		int ret = h->abort(h);
+		if (ret != 0)
+			(void)bdb_error(s, ret, "undoing a transaction");
+	}
+	if (result != ERR_OK) {
+		t->wake.set = false;
+		s->recorded = 0; /* the clock may have been in what was undone */
+	}
+	t->failed = result;
+	return result;
+}
+
+void txn_free(struct txn *t)
+{
+	arena_free(&t->arena);
+}
+
+uint8_t *txn_scratch(struct txn *t)
+{
+	return t->store->scratch;
+}
+
+static DBT dbt(const void *p, size_t n)
+{
+	DBT d;
+	memset(&d, 0, sizeof d);
+	d.data = (void *)(uintptr_t)p;
+	d.size = (uint32_t)n;
+	return d;
+}
+
+static bool find(struct txn *t, enum table which, const struct key *key, DBT *value)
+{
+	if (t->failed != ERR_OK)
+		return false;
+	DB *db = t->store->db[which];
+	DBT k = dbt(key->p, key->n);
+	int ret = db->get(db, t->handle, &k, value, 0);
+	if (ret == 0)
+		return true;
+	if (ret != DB_NOTFOUND)
+		txn_fail(t, bdb_error(t->store, ret, "read"));
+	return false;
+}
+
+bool table_get(struct txn *t, enum table which, const struct key *key, struct wire_bytes *value)
+{
+	DBT v = dbt(NULL, 0);
+	if (key->n == 0 || !find(t, which, key, &v))
+		return false;
+	/* Berkeley DB's own memory is valid only until the next call. */
+	uint8_t *p = arena_get(&t->arena, v.size + 1);
+	if (p == NULL) {
+		txn_fail(t, ERR_INTERNAL_ERROR);
+		return false;
+	}
+	memcpy(p, v.data, v.size);
+	*value = (struct wire_bytes){p, v.size};
+	return true;
+}
+
+bool table_has(struct txn *t, enum table which, const struct key *key)
+{
+	DBT v = dbt(NULL, 0);
+	return key->n > 0 && find(t, which, key, &v);
+}
+
+void table_put(struct txn *t, enum table which, const struct key *key, const uint8_t *value, size_t n)
+{
+	/* A codec that refuses (an id that is none, a value too long) writes 0 bytes. */
+	if (key->n == 0 || n == 0) {
+		txn_fail(t, ERR_INTERNAL_ERROR);
+		return;
+	}
+	if (!begin(t))
+		return;
+	DB *db = t->store->db[which];
+	DBT k = dbt(key->p, key->n), v = dbt(value, n);
+	int ret = db->put(db, t->handle, &k, &v, 0);
+	if (ret != 0)
+		txn_fail(t, bdb_error(t->store, ret, "write"));
+}
+
+bool table_del(struct txn *t, enum table which, const struct key *key)
+{
+	if (key->n == 0 || !begin(t))
+		return false;
+	DB *db = t->store->db[which];
+	DBT k = dbt(key->p, key->n);
+	int ret = db->del(db, t->handle, &k, 0);
+	if (ret != 0 && ret != DB_NOTFOUND)
+		txn_fail(t, bdb_error(t->store, ret, "delete"));
+	return ret == 0;
+}
+
+void table_scan(struct txn *t, enum table which, const struct key *prefix, const struct key *from, table_row *row,
+		void *with)
+{
+	if (t->failed != ERR_OK)
+		return;
+	DB *db = t->store->db[which];
+	DBC *c;
+	int ret = db->cursor(db, t->handle, &c, 0);
+	if (ret != 0) {
+		txn_fail(t, bdb_error(t->store, ret, "read"));
+		return;
+	}
+	const struct key *start = from != NULL ? from : prefix;
+	DBT k = dbt(start->p, start->n), v = dbt(NULL, 0);
+	for (ret = c->get(c, &k, &v, DB_SET_RANGE); ret == 0; ret = c->get(c, &k, &v, DB_NEXT)) {
+		if (k.size < prefix->n || memcmp(k.data, prefix->p, prefix->n) != 0)
+			break;
+		if (!row(with, (struct wire_bytes){k.data, k.size}, (struct wire_bytes){v.data, v.size}))
+			break;
+	}
+	if (ret != 0 && ret != DB_NOTFOUND)
+		txn_fail(t, bdb_error(t->store, ret, "read"));
+	ret = c->close(c);
+	if (ret != 0)
+		txn_fail(t, bdb_error(t->store, ret, "read"));
+}
+
+const char *key_part(struct wire_bytes *rest)
+{
+	const uint8_t *nul = rest->n > 0 ? memchr(rest->p, 0, rest->n) : NULL;
+	if (nul == NULL)
+		return "";
+	const char *part = (const char *)rest->p;
+	uint32_t used = (uint32_t)(nul - rest->p) + 1;
+	rest->p += used;
+	rest->n -= used;
+	return part;
+}
+
+uint64_t key_u64(struct wire_bytes *rest)
+{
+	uint64_t v = 0;
+	if (rest->n < sizeof v)
+		return 0;
+	memcpy(&v, rest->p, sizeof v);
+	rest->p += sizeof v;
+	rest->n -= (uint32_t)sizeof v;
+	return be64toh(v);
+}
+
+struct key key_prefix(const char *a, const char *b)
+{
+	struct key k;
+	struct wire_w w = wire_plain(k.p, sizeof k.p);
+	wire_put_key(&w, a);
+	if (b != NULL)
+		wire_put_key(&w, b);
+	k.n = wire_end_plain(&w);
+	return k;
+}

@@ -1,0 +1,86 @@
+/*
+ * One operation's transaction, and the tables as bytes. Nothing of Berkeley DB shows here.
+ * The first failure is latched: t_*.c files read on or write on without checking, txn_end tells.
+ * The transaction begins with the first write, so an operation that only reads costs none.
+ * Everything read lives in the transaction's arena until txn_free.
+ */
+#ifndef STORE_TXN_H
+#define STORE_TXN_H
+#include "gen/errors.h"
+#include "lib/buf.h"
+#include "lib/wire.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum table {
+	T_TENANT,
+	T_TOKEN,
+	T_RUN,
+	T_RUN_BY_AGE,
+	T_RUN_OPEN,
+	T_CAPABILITY,
+	T_EVENT,
+	T_APPROVAL,
+	T_ARTIFACT,
+	T_BLOB,
+	T_CLOCK,
+	T__COUNT
+};
+enum { STORE_SCRATCH = 200000, STORE_KEY = 600, STORE_PAGE = 180000, STORE_ID = 129 };
+
+struct store;
+
+/* A run that changed; subscribers hear of it after the flush. */
+struct wake {
+	bool set;
+	uint8_t state;
+	uint64_t last_sequence;
+	char tenant[STORE_ID], run[STORE_ID];
+};
+
+struct txn {
+	struct store *store;
+	void *handle; /* NULL until the first write */
+	enum err failed;
+	uint64_t now;
+	uint64_t new_runs;
+	struct arena arena;
+	struct wake wake;
+	uint8_t *page; /* STORE_PAGE bytes for an answer's list; shared, so one list an operation */
+};
+
+/* A record key under construction: gen/records.h's rec_key_* write into p. */
+struct key {
+	uint8_t p[STORE_KEY];
+	size_t n;
+};
+
+void txn_init(struct txn *t, struct store *s, uint8_t *page);
+/* Commits when result and every step were ERR_OK, else undoes everything. Returns what to answer. */
+enum err txn_end(struct txn *t, enum err result);
+/* Releases what was read. The transaction must have ended. */
+void txn_free(struct txn *t);
+/* Latches e unless something failed before. */
+void txn_fail(struct txn *t, enum err e);
+
+/* False: absent, or the transaction has failed. */
+bool table_get(struct txn *t, enum table which, const struct key *key, struct wire_bytes *value);
+bool table_has(struct txn *t, enum table which, const struct key *key);
+void table_put(struct txn *t, enum table which, const struct key *key, const uint8_t *value, size_t n);
+/* True: it was there. */
+bool table_del(struct txn *t, enum table which, const struct key *key);
+/* A buffer of STORE_SCRATCH bytes to encode one record into, until the next table_put. */
+uint8_t *txn_scratch(struct txn *t);
+
+/* One row of a scan; valid during the call. False ends the scan. It may read other tables, write none. */
+typedef bool table_row(void *with, struct wire_bytes key, struct wire_bytes value);
+/* Rows whose key begins with prefix, from the first key >= from (NULL: from the prefix). */
+void table_scan(struct txn *t, enum table which, const struct key *prefix, const struct key *from, table_row *row,
+		void *with);
+/* The next NUL-ended part of a key. "" when there is none. */
+const char *key_part(struct wire_bytes *rest);
+uint64_t key_u64(struct wire_bytes *rest);
+/* A prefix of one or two NUL-ended parts (b may be NULL). */
+struct key key_prefix(const char *a, const char *b);
+#endif
