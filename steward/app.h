@@ -1,0 +1,145 @@
+/*
+ * What the steward holds in memory. Nothing here outlives the process: the truth is in the store (which
+ * runs are wanted) and in sandboxd (which boxes exist), and sweep.c brings the three together again.
+ */
+#ifndef STEWARD_APP_H
+#define STEWARD_APP_H
+#include "gen/errors.h"
+#include "lib/ask.h"
+#include "lib/buf.h"
+#include "lib/conf.h"
+#include "lib/names.h"
+#include "lib/secret.h"
+#include "steward/judge.h"
+#include "steward/queue.h"
+#include "steward/request.h"
+
+/* Bounds of every wait, in milliseconds. */
+enum {
+	WAIT_ANSWER = 30000,   /* SPAWN to SPAWNED or REFUSED */
+	WAIT_CAPACITY = 10000, /* how long a full machine is asked again */
+	WAIT_BACKSTOP = 45000, /* beyond what a box was given: sandboxd itself ends it after 30 s */
+	WAIT_GONE = 10000,
+	WAIT_JUDGE = 20000,
+	WAIT_CANCEL = 6500,  /* from the request to giving up on an orderly end */
+	CANCEL_GRACE = 5000, /* TERM to KILL for an agent */
+	RETRY_STORE = 500,
+	RESYNC = 30000,
+	QUEUE_LIMIT = 3600000,
+	STORE_PATIENCE = 3000 /* one question, retries included: the loop stands still that long */
+};
+enum { BACKSTOP_SECONDS = 30, CHECK_SECONDS = 60, MAX_RUNS = 64 };
+/* What a box may leave, and what the built-in agent is told. */
+enum {
+	COLLECT_FILES = 2000,
+	COLLECT_BYTES = 8000000,
+	COLLECT_FILE_BYTES = 1000000,
+	RESULT_BYTES = 32000000,
+	TOOL_OUTPUT_BYTES = 200000
+};
+
+/* Where a run is. The table in run.c says what each step waits for and what follows. */
+enum step {
+	STEP_SPAWN_WORK,
+	STEP_WORK,
+	STEP_WORK_GONE,
+	STEP_JUDGE,
+	STEP_SPAWN_CHECK,
+	STEP_CHECK,
+	STEP_CHECK_GONE,
+	STEP_ORPHAN, /* not started by this process: its boxes must go, then it fails */
+	STEP_SETTLE,
+	STEP__COUNT
+};
+
+enum outcome {
+	OUTCOME_NONE,
+	OUTCOME_PASSED,
+	OUTCOME_FAILED,
+	OUTCOME_NO_TESTS,
+	OUTCOME_TIMEOUT,
+	OUTCOME_KILLED,
+	OUTCOME__COUNT
+};
+
+struct check_result {
+	enum outcome outcome; /* NONE: did not run */
+	int32_t exit_code;
+	uint32_t duration_ms;
+	bool truncated;
+	struct buf output;
+};
+
+/* A change that was judged allowed; its content stays in the judge's frames. */
+struct run_change {
+	const char *path; /* in the request's arena */
+	uint8_t how;      /* enum change_how */
+	bool executable;
+	uint64_t size;
+	uint8_t sha256[32];
+};
+
+struct run {
+	char tenant[129], run[129];
+	enum step step;
+	uint64_t deadline;    /* timer_ms; 0: none */
+	uint64_t again;       /* timer_ms: do the step's work again then; 0: no */
+	uint64_t spawn_until; /* a full machine is asked again until then */
+	bool revoked, cancelled, restart;
+	uint64_t cancel_at; /* timer_ms */
+	const struct cf_agent *agent;
+	const struct conf_tenant *conf_tenant;
+	char model[129], profile[129], provider[129];
+	uint32_t max_steps, wall_seconds;
+	struct request rq;
+	int upload_fd;         /* from the store */
+	int bundle_fd;         /* what the next box gets; kept until it is SPAWNED */
+	int work_fd, check_fd; /* results */
+	struct judge judge;    /* pid 0: not running */
+	unsigned boxes;        /* bit 1 << kind: not yet GONE */
+
+	/* What is known of the end. The first failure stays; clean-up failure and cancel override. */
+	enum err error;
+	const char *reason;
+	bool exited, agent_ok, cleanup_failed, work_oom, work_timed_out, check_oom;
+	int32_t exit_code;
+	bool judged, accepted;
+	enum err judged_error; /* of the changes alone */
+	struct buf field;      /* the path at fault, escaped */
+	uint32_t seen, nchanges;
+	struct run_change changes[JUDGE_CHANGES];
+	struct buf patch, summary, claimed;
+	bool patch_too_large;
+	struct check_result checks[REQUEST_CHECKS];
+	unsigned artifacts; /* bit 1 << name: put */
+	unsigned settle_tries;
+};
+
+/* A box of an earlier steward (or of a run that gave up waiting): killed, awaited, and counted as a slot. */
+struct stray {
+	char run[129];
+	uint8_t kind;
+};
+
+struct app {
+	struct conf conf;
+	struct secrets secrets;
+	const struct secret *run_key;
+	int control;
+	int signals;
+	uint32_t slots;
+	bool listed; /* LISTED has come: boxes of before are known */
+	struct ask *store, *subscription;
+	bool subscribed, resync;
+	uint64_t resync_at, subscribe_at, launch_at;
+	uint64_t store_quiet_until; /* best-effort writes are not tried before */
+	struct queue queue;
+	struct run *runs[MAX_RUNS];
+	size_t nruns;
+	struct stray *strays;
+	size_t nstrays;
+	bool stopping;
+};
+
+struct run *app_run(const struct app *app, const char *run);
+#endif

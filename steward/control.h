@@ -1,0 +1,17 @@
+/* The private pipe to sandboxd. */
+#ifndef STEWARD_CONTROL_H
+#define STEWARD_CONTROL_H
+#include "steward/app.h"
+
+/* HELLO, WELCOME and LIST; ends the program when sandboxd is gone or speaks another version. */
+void control_start(struct app *app);
+/* Takes one packet. The end of the pipe ends the program. */
+void control_read(struct app *app);
+/* Descriptors stay the caller's. */
+void control_spawn(struct app *app, const struct run *r, enum box_kind kind, uint32_t wall_seconds, int upload,
+		   int result);
+void control_kill(struct app *app, const char *run, enum box_kind kind, uint32_t grace_ms);
+/* Remembers a box that no run waits for any more, until it is GONE. */
+void control_stray(struct app *app, const char *run, enum box_kind kind);
+bool control_strays_of(const struct app *app, const char *run);
+#endif

@@ -1,0 +1,40 @@
+/*
+ * The judge: compares what a work box left with what was uploaded, in a short-lived confined child, and
+ * says what changed, whether that is allowed, the patch, and what the agent claims. The answer is frames
+ * of bundle.msg (JUDGED, CHANGE..., PATCH, SUMMARY) in a memfd.
+ */
+#ifndef STEWARD_JUDGE_H
+#define STEWARD_JUDGE_H
+#include "gen/errors.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { JUDGE_CHANGES = 32, JUDGE_PATCH_BYTES = 100000, JUDGE_SUMMARY_BYTES = 16000 };
+
+struct judge_rules {
+	const char *const *allow; /* allowedPaths */
+	size_t nallow;
+	const char *const *extensions; /* of the tenant, such as ".py"; "*" is any */
+	size_t nextensions;
+};
+
+/*
+ * The decision itself, without confinement (the child calls it; tests and fuzzing too). patch_init was
+ * called. Writes the frames to out. ERR_OK also when the changes were refused: JUDGED says so.
+ */
+enum err judge_decide(int upload, int result, const struct judge_rules *rules, int out);
+
+struct judge {
+	pid_t pid;
+	int pidfd; /* readable when the child has ended */
+	int out;   /* memfd of its frames */
+};
+/* Forks the child. forget is called in it before it reads anything: it wipes what the child must not
+ * know. False with errno; then nothing is left behind. */
+bool judge_start(struct judge *j, int upload, int result, const struct judge_rules *rules, void (*forget)(void *),
+		 void *arg);
+/* Reaps (after killing, where it still runs). True: it ended well, its frames may be read. */
+bool judge_end(struct judge *j);
+#endif

@@ -1,0 +1,131 @@
+/*
+ * The judge as a process: forked from the steward, confined before it reads a byte, killed when it takes
+ * too long. It has no secret (the caller's forget), no descriptor but the three it needs, no way to open,
+ * connect or execute anything (seccomp allow-list, any other call kills it), and bounded memory, time and
+ * output. The parent trusts nothing of what it writes.
+ */
+#include "lib/chan.h"
+#include "lib/own.h"
+#include "steward/judge.h"
+#include "steward/patch.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { AT_UPLOAD = 3, AT_RESULT, AT_OUT, AT__END };
+enum { JUDGE_CPU_SECONDS = 15, JUDGE_MEMORY = 512 << 20, JUDGE_OUTPUT = 48 << 20 };
+
+static bool place_fds(int upload, int result, int out)
+{
+	int from[] = {upload, result, out};
+	for (int i = 0; i < 3; i++)
+		if ((from[i] = fcntl(from[i], F_DUPFD, 64)) < 0)
+			return false;
+	for (int i = 0; i < 3; i++)
+		if (dup2(from[i], AT_UPLOAD + i) < 0)
+			return false;
+	/* Not even the log: what it has to say, it says in frames. Descriptor 0 is /dev/null. */
+	if (dup2(0, 1) < 0 || dup2(0, 2) < 0)
+		return false;
+	return close_range(AT__END, ~0u, 0) == 0;
+}
+
+static bool limit(int what, rlim_t value)
+{
+	struct rlimit r = {value, value};
+	return setrlimit((__rlimit_resource_t)what, &r) == 0;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+static bool confine_calls(void)
+{
+	return limit(RLIMIT_CPU, 10 * JUDGE_CPU_SECONDS); /* the sanitizer itself needs more calls and space */
+}
+#else
+static bool confine_calls(void)
+{
+	static const int plain[] = {SCMP_SYS(read),         SCMP_SYS(pread64),        SCMP_SYS(write),
+				    SCMP_SYS(pwrite64),     SCMP_SYS(writev),         SCMP_SYS(pwritev),
+				    SCMP_SYS(lseek),        SCMP_SYS(munmap),         SCMP_SYS(mremap),
+				    SCMP_SYS(brk),          SCMP_SYS(madvise),        SCMP_SYS(fstat),
+				    SCMP_SYS(futex),        SCMP_SYS(exit),           SCMP_SYS(exit_group),
+				    SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask), SCMP_SYS(clock_gettime),
+				    SCMP_SYS(getrandom),    SCMP_SYS(getpid),         SCMP_SYS(gettid)};
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	bool ok = ctx != NULL;
+	for (size_t i = 0; ok && i < sizeof plain / sizeof *plain; i++)
+		ok = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, plain[i], 0) == 0;
+	ok = ok &&
+	     seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) == 0;
+	ok = ok && seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				    SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) == 0;
+	/* glibc's fstat; with this flag and an empty name no path is looked up. */
+	ok = ok &&
+	     seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1, SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH)) == 0;
+	ok = ok && limit(RLIMIT_CPU, JUDGE_CPU_SECONDS) && limit(RLIMIT_AS, JUDGE_MEMORY);
+	ok = ok && seccomp_load(ctx) == 0;
+	return ok;
+}
+#endif
+
+static void child(pid_t parent, int upload, int result, const struct judge_rules *rules, int out,
+		  void (*forget)(void *), void *arg)
+{
+	if (forget != NULL)
+		forget(arg);
+	sigset_t none;
+	sigemptyset(&none);
+	bool ok = sigprocmask(SIG_SETMASK, &none, NULL) == 0 && place_fds(upload, result, out) && patch_init();
+	ok = ok && limit(RLIMIT_FSIZE, JUDGE_OUTPUT) && limit(RLIMIT_NOFILE, AT__END) && limit(RLIMIT_NPROC, 0) &&
+	     limit(RLIMIT_CORE, 0);
+	ok = ok && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
+	ok = ok && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && confine_calls();
+	ok = ok && judge_decide(AT_UPLOAD, AT_RESULT, rules, AT_OUT) == ERR_OK;
+	_exit(ok ? 0 : 1);
+}
+
+bool judge_start(struct judge *j, int upload, int result, const struct judge_rules *rules, void (*forget)(void *),
+		 void *arg)
+{
+	own_fd int out = bundle_new("judge");
+	if (out < 0)
+		return false;
+	pid_t parent = getpid();
+	pid_t pid = fork();
+	if (pid < 0)
+		return false;
+	if (pid == 0)
+		child(parent, upload, result, rules, out, forget, arg);
+	int pidfd = pidfd_open(pid, 0);
+	if (pidfd < 0) {
+		int why = errno;
+		kill(pid, SIGKILL); /* our own unreaped child: the number cannot be anyone else's */
+		waitpid(pid, NULL, 0);
+		errno = why;
+		return false;
+	}
+	*j = (struct judge){.pid = pid, .pidfd = pidfd, .out = steal_fd(&out)};
+	return true;
+}
+
+bool judge_end(struct judge *j)
+{
+	int status = 0;
+	bool ended = waitpid(j->pid, &status, WNOHANG) == j->pid;
+	if (!ended) {
+		pidfd_send_signal(j->pidfd, SIGKILL, NULL, 0);
+		waitpid(j->pid, NULL, 0);
+	}
+	close(j->pidfd);
+	j->pidfd = -1;
+	j->pid = 0;
+	return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0 && bundle_seal(j->out);
+}

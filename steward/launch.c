@@ -1,0 +1,172 @@
+/*
+ * See launch.h. A run is committed as running (with its capability) before anything is made for it; if
+ * that answer is lost, the next sweep finds a running run that nobody drives and fails it.
+ */
+#include "steward/launch.h"
+#include "gen/run_fsm.h"
+#include "gen/store_msg.h"
+#include "lib/chan.h"
+#include "lib/die.h"
+#include "lib/num.h"
+#include "lib/own.h"
+#include "lib/token.h"
+#include "steward/pack.h"
+#include "steward/run.h"
+#include "steward/tell.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LAUNCH_PAUSE = 1000 };
+
+int launch_result(void)
+{
+	return bundle_new("result");
+}
+
+bool launch_seal(int fd)
+{
+	struct stat st;
+	return fd >= 0 && bundle_seal(fd) && fstat(fd, &st) == 0 && st.st_size <= RESULT_BYTES;
+}
+
+void launch_forget(void *arg)
+{
+	struct app *app = arg;
+	secrets_wipe(&app->secrets);
+}
+
+static uint32_t one_check_seconds(const struct run *r)
+{
+	return r->conf_tenant->t.check_seconds > 0 ? r->conf_tenant->t.check_seconds : CHECK_SECONDS;
+}
+
+uint32_t launch_check_seconds(const struct run *r)
+{
+	return one_check_seconds(r) * (uint32_t)r->rq.nchecks;
+}
+
+int launch_check_bundle(const struct run *r)
+{
+	own_fd int fd = bundle_new("upload");
+	bool ok = fd >= 0;
+	pack_sources(fd, r->upload_fd, &ok);
+	pack_changes(fd, r, &ok);
+	pack_checks(fd, r, one_check_seconds(r), &ok);
+	pack_go(fd, BOX_CHECK, &ok);
+	return ok && bundle_seal(fd) ? steal_fd(&fd) : -1;
+}
+
+static int work_bundle(const struct app *app, const struct run *r)
+{
+	own_fd int fd = bundle_new("upload");
+	bool ok = fd >= 0;
+	pack_sources(fd, r->upload_fd, &ok);
+	pack_request(fd, r, app->conf.global.gateway_port, &ok);
+	pack_tokens(fd, r, app->run_key, &ok);
+	pack_agent(fd, r, app->conf.global.gateway_port, &ok);
+	pack_go(fd, BOX_WORK, &ok);
+	return ok && bundle_seal(fd) ? steal_fd(&fd) : -1;
+}
+
+/* Everything between the commit and the first box. */
+static enum err prepare(struct app *app, struct run *r, int request_fd, const char *agent)
+{
+	r->agent = conf_agent(&app->conf, agent);
+	r->conf_tenant = conf_tenant(&app->conf, r->tenant);
+	if (r->agent == NULL)
+		return ERR_AGENT_NOT_ALLOWED;
+	if (r->conf_tenant == NULL)
+		return ERR_TENANT_NOT_FOUND;
+	if (conf_profile(&app->conf, r->profile) == NULL)
+		return ERR_CREDENTIAL_UNAVAILABLE;
+	enum err e = request_read(&r->rq, request_fd);
+	if (e != ERR_OK)
+		return e;
+	r->bundle_fd = work_bundle(app, r);
+	return r->bundle_fd < 0 ? ERR_INTERNAL_ERROR : ERR_OK;
+}
+
+static void start(struct app *app, const struct waiting *w)
+{
+	struct st_run_start m = {
+	    .tenant = w->tenant, .run = w->run, .expires_at = clock_ms() + 1000 * (uint64_t)TOKEN_LIFE_SECONDS};
+	struct st_run_work work;
+	int fds[2];
+	enum err e = tell_heard(app, st_call_run_start(app->store, &m, NULL, &work, fds));
+	if (e == ERR_ILLEGAL_RUN_TRANSITION || e == ERR_RUN_NOT_FOUND)
+		return; /* cancelled or removed in the meantime */
+	if (e != ERR_OK) {
+		log_warn("run %s of %s is not started: %s", w->run, w->tenant, err_code(e));
+		queue_add(&app->queue, w->tenant, w->run, w->created_at);
+		app->resync = app->resync || e == ERR_STORE_UNAVAILABLE;
+		app->launch_at = timer_ms() + LAUNCH_PAUSE;
+		return;
+	}
+	own_fd int request_fd = fds[0];
+	struct run *r = run_new(app, w->tenant, w->run);
+	if (r == NULL) {
+		close(fds[1]);
+		app->resync = true; /* it will be found running and alone */
+		return;
+	}
+	r->upload_fd = fds[1];
+	snprintf(r->model, sizeof r->model, "%s", work.model);
+	snprintf(r->profile, sizeof r->profile, "%s", work.profile);
+	snprintf(r->provider, sizeof r->provider, "%s", work.provider);
+	r->max_steps = work.max_steps;
+	r->wall_seconds = work.wall_seconds;
+	char agent[129];
+	snprintf(agent, sizeof agent, "%s", work.agent);
+	log_info("run %s of %s starts", r->run, r->tenant);
+	e = prepare(app, r, request_fd, agent);
+	if (e == ERR_OK) {
+		run_begin(app, r);
+	} else {
+		run_fail(r, e, "not_started");
+		run_settle(app, r);
+	}
+}
+
+static bool may_start(void *arg, const char *tenant)
+{
+	const struct app *app = arg;
+	const struct conf_tenant *t = conf_tenant(&app->conf, tenant);
+	size_t active = 0;
+	for (size_t i = 0; i < app->nruns; i++)
+		active += strcmp(app->runs[i]->tenant, tenant) == 0;
+	return t == NULL || t->t.max_concurrent_runs == 0 || active < t->t.max_concurrent_runs;
+}
+
+static void expire(struct app *app)
+{
+	struct waiting w;
+	uint64_t now = clock_ms();
+	struct st_run_state answer;
+	while (now > QUEUE_LIMIT && queue_take_older(&app->queue, now - QUEUE_LIMIT, &w)) {
+		struct st_run_finish m = {.tenant = w.tenant,
+					  .run = w.run,
+					  .event = RUN_EV_FAIL,
+					  .terminal_reason = "queue_time_exceeded",
+					  .error = err_code(ERR_QUEUE_TIME_EXCEEDED)};
+		enum err e = tell_heard(app, st_call_run_finish(app->store, &m, NULL, &answer, NULL));
+		if (e == ERR_STORE_UNAVAILABLE) {
+			queue_add(&app->queue, w.tenant, w.run, w.created_at);
+			app->launch_at = timer_ms() + LAUNCH_PAUSE;
+			return;
+		}
+	}
+}
+
+void launch_queued(struct app *app)
+{
+	struct waiting w;
+	if (app->launch_at != 0 && timer_ms() < app->launch_at)
+		return;
+	app->launch_at = 0;
+	expire(app);
+	/* A stray box holds a slot until sandboxd says that it is gone. */
+	while (app->launch_at == 0 && app->nruns < MAX_RUNS && app->nruns + app->nstrays < app->slots &&
+	       queue_take(&app->queue, may_start, app, &w))
+		start(app, &w);
+}

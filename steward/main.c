@@ -1,0 +1,161 @@
+/*
+ * pinfold-steward: makes what is wanted (the store) true (sandboxd).
+ *
+ * Theory of operation. One thread, one loop over: sandboxd's private pipe (descriptor 3), a connection to
+ * stored that tells of changes, the judges (children, by pidfd), and the clock. Questions to stored are
+ * asked on a second connection and waited for, a few seconds at most. Each run is a small state machine in
+ * memory (run.c); what must survive is in the store before it is acted upon, and the terminal state is the
+ * last thing written. After a restart nothing is resumed: boxes that exist are killed and their runs fail
+ * as controller_restarted, queued runs stay queued.
+ *
+ * It holds the secret that signs run tokens, and nothing else that is secret. It trusts stored and
+ * sandboxd; everything a box left is read by a confined child (judge_child.c) or as bounded frames.
+ * It never opens a path that a run named, never runs a program, and answers nobody.
+ */
+#include "lib/die.h"
+#include "lib/num.h"
+#include "lib/place.h"
+#include "lib/token.h"
+#include "steward/app.h"
+#include "steward/control.h"
+#include "steward/launch.h"
+#include "steward/run.h"
+#include "steward/sweep.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static struct app app;
+
+struct run *app_run(const struct app *a, const char *run)
+{
+	for (size_t i = 0; i < a->nruns; i++)
+		if (strcmp(a->runs[i]->run, run) == 0)
+			return a->runs[i];
+	return NULL;
+}
+
+static void open_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+		fatal("signals cannot be blocked: %m");
+	app.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (app.signals < 0)
+		fatal("no descriptor for signals: %m");
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void read_secrets(void)
+{
+	if (!secrets_read(&app.secrets, CHILD_FD_SECRETS))
+		fatal("the secrets that sandboxd passes on are malformed");
+	close(CHILD_FD_SECRETS);
+	app.run_key = secrets_find(&app.secrets, "run-token");
+	if (app.run_key == NULL || app.run_key->n < TOKEN_SECRET_MIN)
+		fatal("the secret run-token is missing or shorter than %d bytes: run \"pinfold setup\"",
+		      TOKEN_SECRET_MIN);
+}
+
+static void open_store(void)
+{
+	char path[200];
+	snprintf(path, sizeof path, "%s/%s", app.conf.global.run_dir, PLACE_STORE_SOCK);
+	app.store = ask_new(path, STORE_PATIENCE);
+	app.subscription = ask_new(path, STORE_PATIENCE);
+	if (app.store == NULL || app.subscription == NULL)
+		fatal("no memory, or the path %s is too long for a socket", path);
+}
+
+/* Runs end while they are looked at, so each round starts from the list as it is. */
+static void tick(void)
+{
+	bool again = true;
+	while (again) {
+		again = false;
+		uint64_t now = timer_ms();
+		for (size_t i = 0; i < app.nruns && !again; i++) {
+			uint64_t due = run_due(app.runs[i]);
+			if (due != 0 && due <= now) {
+				run_tick(&app, app.runs[i], now);
+				again = true;
+			}
+		}
+	}
+}
+
+static int patience(void)
+{
+	uint64_t now = timer_ms(), due = sweep_due(&app);
+	for (size_t i = 0; i < app.nruns; i++) {
+		uint64_t at = run_due(app.runs[i]);
+		due = at != 0 && at < due ? at : due;
+	}
+	if (app.launch_at != 0 && app.launch_at < due)
+		due = app.launch_at;
+	if (due <= now)
+		return 0;
+	return due - now > RESYNC ? RESYNC : (int)(due - now);
+}
+
+enum { POLL_CONTROL, POLL_SIGNALS, POLL_STORE, POLL_JUDGES };
+
+static void round_once(void)
+{
+	struct pollfd p[POLL_JUDGES + MAX_RUNS];
+	char judged[MAX_RUNS][129];
+	size_t n = POLL_JUDGES;
+	p[POLL_CONTROL] = (struct pollfd){.fd = app.control, .events = POLLIN};
+	p[POLL_SIGNALS] = (struct pollfd){.fd = app.signals, .events = POLLIN};
+	p[POLL_STORE] = (struct pollfd){.fd = app.subscribed ? ask_fd(app.subscription) : -1, .events = POLLIN};
+	for (size_t i = 0; i < app.nruns; i++)
+		if (app.runs[i]->judge.pid != 0) {
+			memcpy(judged[n - POLL_JUDGES], app.runs[i]->run, sizeof judged[0]);
+			p[n++] = (struct pollfd){.fd = app.runs[i]->judge.pidfd, .events = POLLIN};
+		}
+	if (poll(p, n, patience()) < 0) {
+		if (errno == EINTR)
+			return;
+		fatal("poll: %m");
+	}
+	if (p[POLL_SIGNALS].revents != 0)
+		exit(0); /* the boxes are sandboxd's to end */
+	if (p[POLL_STORE].revents != 0)
+		sweep_heard(&app);
+	if (p[POLL_CONTROL].revents != 0)
+		control_read(&app);
+	for (size_t i = POLL_JUDGES; i < n; i++) {
+		struct run *r = app_run(&app, judged[i - POLL_JUDGES]);
+		if (p[i].revents != 0 && r != NULL && r->judge.pid != 0 && r->judge.pidfd == p[i].fd)
+			run_judge_ended(&app, r);
+	}
+}
+
+int main(void)
+{
+	log_open("pinfold-steward");
+	if (!undumpable())
+		fatal("this process cannot be made undumpable: %m");
+	open_signals();
+	const char *why = conf_load(&app.conf, CHILD_FD_CONFIG);
+	if (why != NULL)
+		fatal("the configuration is not acceptable: %s", why);
+	read_secrets();
+	open_store();
+	control_start(&app);
+	log_info("ready, %u boxes, %zu of before", app.slots, app.nstrays);
+	for (;;) {
+		sweep(&app, timer_ms());
+		tick();
+		launch_queued(&app);
+		round_once();
+	}
+}

@@ -1,0 +1,185 @@
+/* See pack.h. Tokens exist in clear only here, in a buffer that is wiped, and in the bundle. */
+#include "steward/pack.h"
+#include "gen/bundle_msg.h"
+#include "lib/chan.h"
+#include "lib/num.h"
+#include "lib/own.h"
+#include "lib/token.h"
+#include <stdlib.h>
+#include <string.h>
+
+static void add(int out, const uint8_t *frame, size_t n, bool *ok)
+{
+	*ok = *ok && n > 0 && bundle_add(out, frame, n);
+}
+
+void pack_sources(int out, int upload, bool *ok)
+{
+	struct bundle b;
+	const uint8_t *frame;
+	size_t n;
+	int got = -1;
+	uint16_t number = 0;
+	uint64_t op;
+	if (!*ok || !bundle_open(&b, upload, BN_MAXFRAME)) {
+		*ok = false;
+		return;
+	}
+	while (*ok && (got = bundle_next(&b, &frame, &n)) > 0) {
+		bool source = wire_peek(frame, n, &number, &op) && (number == BN_SOURCE || number == BN_SOURCE_END);
+		*ok = source && bundle_add(out, frame, n);
+	}
+	*ok = *ok && got == 0 && number == BN_SOURCE_END;
+	bundle_close(&b);
+}
+
+void pack_request(int out, const struct run *r, unsigned gateway_port, bool *ok)
+{
+	own_buf struct buf text;
+	buf_init(&text, REQUEST_BYTES);
+	struct request_facts facts = {.run = r->run,
+				      .model = r->model,
+				      .max_steps = r->max_steps,
+				      .wall_seconds = r->wall_seconds,
+				      .tool_output_bytes = TOOL_OUTPUT_BYTES,
+				      .patch_bytes = JUDGE_PATCH_BYTES,
+				      .gateway_port = gateway_port};
+	request_write(&text, &r->rq, &facts);
+	own_free uint8_t *frame = malloc(BN_MAX_REQUEST);
+	if (frame == NULL || buf_failed(&text)) {
+		*ok = false;
+		return;
+	}
+	struct bn_request m = {.json = {text.p, (uint32_t)text.n}};
+	add(out, frame, bn_put_request(frame, BN_MAX_REQUEST, 0, &m), ok);
+}
+
+void pack_tokens(int out, const struct run *r, const struct secret *key, bool *ok)
+{
+	const char *const files[TOKEN_AUDIENCE__COUNT] = {[TOKEN_MODEL] = r->agent->model_token_file,
+							  [TOKEN_EVENTS] = r->agent->event_token_file,
+							  [TOKEN_APPROVALS] = r->agent->approval_token_file};
+	int64_t now = (int64_t)(clock_ms() / 1000);
+	for (int a = 0; a < TOKEN_AUDIENCE__COUNT; a++) {
+		char token[TOKEN_MAX + 1] = "";
+		uint8_t frame[BN_MAX_TOKEN];
+		*ok = *ok && token_mint(key, (enum token_audience)a, r->run, r->tenant, r->model, now, token);
+		struct bn_token m = {.file = files[a], .token = {(const uint8_t *)token, (uint32_t)strlen(token)}};
+		add(out, frame, bn_put_token(frame, sizeof frame, 0, &m), ok);
+		wipe(token, sizeof token);
+		wipe(frame, sizeof frame);
+	}
+}
+
+/* {model} {gateway_url} {run_id} in a profile's words; any other brace stays as it is. */
+static const char *expand(struct arena *a, const char *text, const struct run *r, const char *url)
+{
+	const struct {
+		const char *name, *value;
+	} words[] = {{"{model}", r->model}, {"{gateway_url}", url}, {"{run_id}", r->run}};
+	own_buf struct buf out;
+	buf_init(&out, 1024);
+	while (*text != '\0') {
+		size_t i = 0, n = sizeof words / sizeof *words;
+		while (i < n && strncmp(text, words[i].name, strlen(words[i].name)) != 0)
+			i++;
+		if (i < n) {
+			buf_adds(&out, words[i].value);
+			text += strlen(words[i].name);
+		} else {
+			buf_addc(&out, *text++);
+		}
+	}
+	return buf_failed(&out) ? NULL : arena_dup(a, (const char *)out.p, out.n);
+}
+
+void pack_agent(int out, const struct run *r, unsigned gateway_port, bool *ok)
+{
+	own_arena struct arena words;
+	own_free uint8_t *frame = malloc(BN_MAX_AGENT);
+	char url[64];
+	arena_init(&words, 200000);
+	request_gateway_url(url, sizeof url, gateway_port);
+	struct bn_agent m = {.argv_n = r->agent->argv_n,
+			     .env_n = r->agent->env_n,
+			     .wall_seconds = r->wall_seconds,
+			     .output_bytes = r->agent->output_bytes < 1000000 ? r->agent->output_bytes : 1000000};
+	for (uint32_t i = 0; i < m.argv_n; i++)
+		*ok = (m.argv[i] = expand(&words, r->agent->argv[i], r, url)) != NULL && *ok;
+	for (uint32_t i = 0; i < m.env_n; i++)
+		*ok = (m.env[i] = expand(&words, r->agent->env[i], r, url)) != NULL && *ok;
+	if (frame != NULL && *ok)
+		add(out, frame, bn_put_agent(frame, BN_MAX_AGENT, 0, &m), ok);
+	else
+		*ok = false;
+}
+
+static void pack_change(int out, const struct bn_change *c, bool *ok)
+{
+	size_t room = c->content.n + 1000;
+	own_free uint8_t *frame = malloc(room);
+	if (frame == NULL) {
+		*ok = false;
+	} else if (c->how == CHANGE_REMOVED) {
+		struct bn_removed m = {.path = c->path};
+		add(out, frame, bn_put_removed(frame, room, 0, &m), ok);
+	} else {
+		struct bn_changed m = {.path = c->path, .executable = c->executable, .content = c->content};
+		add(out, frame, bn_put_changed(frame, room, 0, &m), ok);
+	}
+}
+
+/* Only what was checked into r->changes is taken: the frames' memfd is sealed, so they are still those. */
+static void pack_pass(int out, const struct run *r, bool removed, bool *ok)
+{
+	struct bundle b;
+	const uint8_t *frame;
+	size_t n;
+	uint32_t count = 0;
+	uint16_t number;
+	uint64_t op;
+	struct bn_change c;
+	if (!*ok || !bundle_open(&b, r->judge.out, BN_MAXFRAME)) {
+		*ok = false;
+		return;
+	}
+	while (*ok && bundle_next(&b, &frame, &n) > 0) {
+		if (!wire_peek(frame, n, &number, &op) || number != BN_CHANGE)
+			continue;
+		*ok = bn_get_change(frame, n, &c) && count < r->nchanges && strcmp(c.path, r->changes[count].path) == 0;
+		count++;
+		if (*ok && (c.how == CHANGE_REMOVED) == removed)
+			pack_change(out, &c, ok);
+	}
+	*ok = *ok && count == r->nchanges;
+	bundle_close(&b);
+}
+
+void pack_changes(int out, const struct run *r, bool *ok)
+{
+	/* Removals first: a file may have become a folder. */
+	pack_pass(out, r, true, ok);
+	pack_pass(out, r, false, ok);
+}
+
+void pack_checks(int out, const struct run *r, uint32_t seconds, bool *ok)
+{
+	for (size_t i = 0; i < r->rq.nchecks; i++) {
+		const struct request_check *c = &r->rq.checks[i];
+		uint8_t frame[BN_MAX_CHECK];
+		struct bn_check m = {
+		    .name = c->name, .argv_n = c->argc, .seconds = seconds, .output_bytes = TOOL_OUTPUT_BYTES};
+		memcpy(m.argv, c->argv, sizeof c->argv);
+		add(out, frame, bn_put_check(frame, sizeof frame, 0, &m), ok);
+	}
+}
+
+void pack_go(int out, enum box_kind kind, bool *ok)
+{
+	uint8_t frame[BN_MAX_GO];
+	struct bn_go m = {.kind = (uint8_t)kind,
+			  .max_files = COLLECT_FILES,
+			  .max_bytes = COLLECT_BYTES,
+			  .max_file_bytes = COLLECT_FILE_BYTES};
+	add(out, frame, bn_put_go(frame, sizeof frame, 0, &m), ok);
+}

@@ -1,0 +1,411 @@
+/*
+ * The course of a run. Durable first (RUN_START was committed), box second, terminal state last; every
+ * wait has an end, and every way out leads through settle.c.
+ *
+ *   SPAWN_WORK -> WORK -> WORK_GONE -> JUDGE -> SPAWN_CHECK -> CHECK -> CHECK_GONE -> SETTLE
+ *   ORPHAN ---------------------------------------------------------------------------^
+ *
+ * The order at the end of the work box is fixed: its processes are dead, then the capability is revoked
+ * (R-127), then the box goes, then its result is looked at.
+ */
+#include "steward/run.h"
+#include "lib/die.h"
+#include "lib/num.h"
+#include "lib/own.h"
+#include "steward/control.h"
+#include "steward/launch.h"
+#include "steward/settle.h"
+#include "steward/tell.h"
+#include "steward/verdict.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct step_row {
+	const char *name;
+	uint64_t wait;      /* ms; 0: computed on entry */
+	enum box_kind kind; /* the box it is about */
+	int cancel_grace;   /* of the KILL that a cancel sends; -1: none */
+	enum err late;      /* what a missed deadline means */
+	const char *reason;
+};
+
+static const struct step_row steps[STEP__COUNT] = {
+    [STEP_SPAWN_WORK] = {"spawn-work", WAIT_ANSWER, BOX_WORK, CANCEL_GRACE, ERR_SANDBOX_SPAWN_FAILED,
+			 "sandbox_spawn_failed"},
+    [STEP_WORK] = {"work", 0, BOX_WORK, CANCEL_GRACE, ERR_WALL_TIME_EXCEEDED, "wall_time_exceeded"},
+    [STEP_WORK_GONE] = {"work-gone", WAIT_GONE, BOX_WORK, -1, ERR_SANDBOX_CLEANUP_FAILED, NULL},
+    [STEP_JUDGE] = {"judge", WAIT_JUDGE, 0, -1, ERR_SANDBOX_RESULT_INVALID, "judge_failed"},
+    [STEP_SPAWN_CHECK] = {"spawn-check", WAIT_ANSWER, BOX_CHECK, 0, ERR_SANDBOX_SPAWN_FAILED, "sandbox_spawn_failed"},
+    [STEP_CHECK] = {"check", 0, BOX_CHECK, 0, ERR_SANDBOX_RESULT_INVALID, "check_failed"},
+    [STEP_CHECK_GONE] = {"check-gone", WAIT_GONE, BOX_CHECK, -1, ERR_SANDBOX_CLEANUP_FAILED, NULL},
+    [STEP_ORPHAN] = {"orphan", WAIT_GONE, 0, -1, ERR_SANDBOX_CLEANUP_FAILED, NULL},
+    [STEP_SETTLE] = {"settle", 0, 0, -1, ERR_OK, NULL},
+};
+
+/* --- life and death of the record ------------------------------------------------------------ */
+
+struct run *run_new(struct app *app, const char *tenant, const char *run)
+{
+	if (app->nruns >= MAX_RUNS)
+		return NULL;
+	struct run *r = calloc(1, sizeof *r);
+	if (r == NULL)
+		return NULL;
+	snprintf(r->tenant, sizeof r->tenant, "%s", tenant);
+	snprintf(r->run, sizeof r->run, "%s", run);
+	r->upload_fd = r->bundle_fd = r->work_fd = r->check_fd = r->judge.out = r->judge.pidfd = -1;
+	buf_init(&r->field, 1024);
+	buf_init(&r->patch, JUDGE_PATCH_BYTES + 1);
+	buf_init(&r->summary, JUDGE_SUMMARY_BYTES + 1);
+	buf_init(&r->claimed, 64);
+	for (size_t i = 0; i < REQUEST_CHECKS; i++)
+		buf_init(&r->checks[i].output, 1000001);
+	app->runs[app->nruns++] = r;
+	return r;
+}
+
+static void drop_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void run_free(struct app *app, struct run *r)
+{
+	for (size_t i = 0; i < app->nruns; i++)
+		if (app->runs[i] == r)
+			app->runs[i] = app->runs[--app->nruns];
+	if (r->judge.pid != 0)
+		(void)judge_end(&r->judge);
+	drop_fd(&r->upload_fd);
+	drop_fd(&r->bundle_fd);
+	drop_fd(&r->work_fd);
+	drop_fd(&r->check_fd);
+	drop_fd(&r->judge.out);
+	request_free(&r->rq);
+	buf_free(&r->field);
+	buf_free(&r->patch);
+	buf_free(&r->summary);
+	buf_free(&r->claimed);
+	for (size_t i = 0; i < REQUEST_CHECKS; i++)
+		buf_free(&r->checks[i].output);
+	free(r);
+}
+
+void run_fail(struct run *r, enum err error, const char *reason)
+{
+	if (r->error != ERR_OK)
+		return;
+	r->error = error;
+	r->reason = reason;
+	log_info("run %s of %s: %s (%s)", r->run, r->tenant, reason, err_code(error));
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+static void enter(struct run *r, enum step step, uint64_t wait)
+{
+	uint64_t now = timer_ms();
+	r->step = step;
+	r->again = 0;
+	r->deadline = steps[step].wait + wait == 0 ? 0 : now + steps[step].wait + wait;
+	/* A cancelled run ends within its own bound, whatever the step would allow. */
+	if (r->cancelled && r->deadline > r->cancel_at + WAIT_CANCEL)
+		r->deadline = r->cancel_at + WAIT_CANCEL > now ? r->cancel_at + WAIT_CANCEL : now;
+}
+
+static unsigned bit(enum box_kind kind)
+{
+	return 1u << kind;
+}
+
+static void spawn(struct app *app, struct run *r)
+{
+	enum box_kind kind = steps[r->step].kind;
+	uint32_t wall = (kind == BOX_WORK ? r->wall_seconds : launch_check_seconds(r)) + BACKSTOP_SECONDS;
+	int *result = kind == BOX_WORK ? &r->work_fd : &r->check_fd;
+	if (*result < 0)
+		*result = launch_result();
+	if (*result < 0) {
+		run_fail(r, ERR_INTERNAL_ERROR, "internal_error");
+		run_settle(app, r);
+		return;
+	}
+	control_spawn(app, r, kind, wall, r->bundle_fd, *result);
+	r->boxes |= bit(kind);
+	r->again = 0;
+	r->deadline = timer_ms() + WAIT_ANSWER;
+	/* Cancelled while it waited for a place: the box would be killed at once; this path is not taken,
+	 * since a cancel without a box settles directly. */
+}
+
+void run_begin(struct app *app, struct run *r)
+{
+	enter(r, STEP_SPAWN_WORK, 0);
+	r->spawn_until = timer_ms() + WAIT_CAPACITY;
+	tell_phase(app, r, PHASE_STAGING);
+	spawn(app, r);
+}
+
+void run_adopt(struct app *app, struct run *r)
+{
+	r->restart = true;
+	run_fail(r, ERR_CONTROLLER_RESTARTED, "controller_restarted");
+	enter(r, STEP_ORPHAN, 0);
+	(void)tell_revoke(app, r); /* first; settle tries again if the store is away */
+	if (!control_strays_of(app, r->run))
+		run_settle(app, r);
+}
+
+void run_settle(struct app *app, struct run *r)
+{
+	/* Boxes that did not go in time keep their slot until they do. */
+	for (enum box_kind kind = BOX_WORK; kind <= BOX_CHECK; kind++)
+		if ((r->boxes & bit(kind)) != 0) {
+			control_kill(app, r->run, kind, 0);
+			control_stray(app, r->run, kind);
+		}
+	r->boxes = 0;
+	enter(r, STEP_SETTLE, 0);
+	tell_phase(app, r, PHASE_CLEANING);
+	r->again = timer_ms();
+	run_tick(app, r, r->again);
+}
+
+static void begin_judge(struct app *app, struct run *r)
+{
+	struct judge_rules rules = {.allow = r->rq.allow,
+				    .nallow = r->rq.nallow,
+				    .extensions = r->conf_tenant->t.extensions,
+				    .nextensions = r->conf_tenant->t.extensions_n};
+	verdict_agent(app, r);
+	if (!launch_seal(r->work_fd)) {
+		run_fail(r, ERR_SANDBOX_RESULT_INVALID, "sandbox_result_invalid");
+		run_settle(app, r);
+		return;
+	}
+	if (!judge_start(&r->judge, r->upload_fd, r->work_fd, &rules, launch_forget, app)) {
+		log_error("run %s: the judge could not be started: %m", r->run);
+		run_fail(r, ERR_INTERNAL_ERROR, "internal_error");
+		run_settle(app, r);
+		return;
+	}
+	enter(r, STEP_JUDGE, 0);
+}
+
+static void begin_check(struct app *app, struct run *r)
+{
+	drop_fd(&r->bundle_fd);
+	r->bundle_fd = launch_check_bundle(r);
+	if (r->bundle_fd < 0) {
+		run_fail(r, ERR_INTERNAL_ERROR, "internal_error");
+		run_settle(app, r);
+		return;
+	}
+	tell_phase(app, r, PHASE_VERIFYING);
+	enter(r, STEP_SPAWN_CHECK, 0);
+	r->spawn_until = timer_ms() + WAIT_CAPACITY;
+	spawn(app, r);
+}
+
+/* --- what happens ------------------------------------------------------------------------------ */
+
+void run_spawned(struct app *app, struct run *r, enum box_kind kind)
+{
+	if (kind != steps[r->step].kind || (r->step != STEP_SPAWN_WORK && r->step != STEP_SPAWN_CHECK))
+		return;
+	drop_fd(&r->bundle_fd);
+	if (kind == BOX_WORK) {
+		enter(r, STEP_WORK, 1000 * (uint64_t)r->wall_seconds + WAIT_BACKSTOP);
+		tell_phase(app, r, PHASE_EXECUTING);
+	} else {
+		enter(r, STEP_CHECK, 1000 * (uint64_t)launch_check_seconds(r) + WAIT_BACKSTOP);
+		verdict_checks_started(app, r);
+	}
+}
+
+void run_refused(struct app *app, struct run *r, enum box_kind kind, uint16_t code, const char *detail)
+{
+	if (kind != steps[r->step].kind || (r->step != STEP_SPAWN_WORK && r->step != STEP_SPAWN_CHECK))
+		return;
+	r->boxes &= ~bit(kind);
+	log_warn("run %s: sandboxd refuses a box: %s (%s)", r->run, err_code((enum err)code), detail);
+	if (code == ERR_SANDBOX_CAPACITY && !r->cancelled && timer_ms() < r->spawn_until) {
+		r->again = timer_ms() + RETRY_STORE;
+		return;
+	}
+	run_fail(r, code == ERR_OK ? ERR_SANDBOX_SPAWN_FAILED : err_find(err_code((enum err)code)), "sandbox_refused");
+	run_settle(app, r);
+}
+
+/* The box's processes are dead, or are to be: from here on it can spend nothing and its slot is wanted back. */
+static void end_box(struct app *app, struct run *r, enum box_kind kind)
+{
+	if (kind == BOX_WORK) {
+		tell_phase(app, r, PHASE_COLLECTING);
+		(void)tell_revoke(app, r);
+	}
+	control_kill(app, r->run, kind, 0);
+	enter(r, kind == BOX_WORK ? STEP_WORK_GONE : STEP_CHECK_GONE, 0);
+}
+
+void run_exited(struct app *app, struct run *r, enum box_kind kind, bool oom, bool timed_out)
+{
+	bool alive =
+	    r->step == STEP_SPAWN_WORK || r->step == STEP_WORK || r->step == STEP_SPAWN_CHECK || r->step == STEP_CHECK;
+	if (kind != steps[r->step].kind || !alive)
+		return;
+	if (kind == BOX_WORK) {
+		r->work_oom = oom;
+		r->work_timed_out = timed_out;
+	} else {
+		r->check_oom = oom;
+	}
+	end_box(app, r, kind);
+}
+
+static void after_gone(struct app *app, struct run *r)
+{
+	if (r->step == STEP_WORK_GONE) {
+		begin_judge(app, r);
+		return;
+	}
+	if (launch_seal(r->check_fd))
+		verdict_checks(app, r);
+	else
+		run_fail(r, ERR_SANDBOX_RESULT_INVALID, "sandbox_result_invalid");
+	run_settle(app, r);
+}
+
+void run_gone(struct app *app, struct run *r, enum box_kind kind, bool clean)
+{
+	if (r->step == STEP_ORPHAN) {
+		r->cleanup_failed = r->cleanup_failed || !clean;
+		if (!clean || !control_strays_of(app, r->run))
+			run_settle(app, r);
+		return;
+	}
+	if (kind != steps[r->step].kind || (r->boxes & bit(kind)) == 0)
+		return;
+	switch (r->step) {
+	case STEP_WORK: /* killed, and gone before its end was told */
+	case STEP_CHECK:
+	case STEP_SPAWN_WORK:
+	case STEP_SPAWN_CHECK:
+		if (kind == BOX_WORK)
+			(void)tell_revoke(app, r);
+		r->step = kind == BOX_WORK ? STEP_WORK_GONE : STEP_CHECK_GONE;
+		break;
+	case STEP_WORK_GONE:
+	case STEP_CHECK_GONE:
+		break;
+	case STEP_JUDGE:
+	case STEP_ORPHAN:
+	case STEP_SETTLE:
+	case STEP__COUNT:
+	default:
+		return;
+	}
+	r->boxes &= ~bit(kind);
+	if (!clean) {
+		r->cleanup_failed = true;
+		control_stray(app, r->run, kind);
+	}
+	after_gone(app, r);
+}
+
+void run_judge_ended(struct app *app, struct run *r)
+{
+	bool well = judge_end(&r->judge);
+	if (!well || !verdict_judge(app, r)) {
+		r->nchanges = 0;
+		r->judged = false;
+		run_fail(r, ERR_SANDBOX_RESULT_INVALID, "sandbox_result_invalid");
+	}
+	if (r->error == ERR_OK && !r->cancelled && !r->cleanup_failed)
+		begin_check(app, r);
+	else
+		run_settle(app, r);
+}
+
+void run_cancel(struct app *app, struct run *r)
+{
+	if (r->cancelled)
+		return;
+	r->cancelled = true;
+	r->cancel_at = timer_ms();
+	log_info("run %s of %s: cancel in step %s", r->run, r->tenant, steps[r->step].name);
+	(void)tell_revoke(app, r);
+	if (r->deadline > r->cancel_at + WAIT_CANCEL)
+		r->deadline = r->cancel_at + WAIT_CANCEL;
+	if (r->step == STEP_JUDGE)
+		r->deadline = r->deadline < r->cancel_at + 1000 ? r->deadline : r->cancel_at + 1000;
+	if (steps[r->step].cancel_grace < 0)
+		return;
+	if ((r->boxes & bit(steps[r->step].kind)) != 0)
+		control_kill(app, r->run, steps[r->step].kind, (uint32_t)steps[r->step].cancel_grace);
+	else
+		run_settle(app, r);
+}
+
+/* --- time ----------------------------------------------------------------------------------------- */
+
+static void late(struct app *app, struct run *r)
+{
+	const struct step_row *row = &steps[r->step];
+	log_warn("run %s: step %s took too long", r->run, row->name);
+	if (row->reason != NULL)
+		run_fail(r, row->late, row->reason);
+	switch (r->step) {
+	case STEP_SPAWN_WORK:
+	case STEP_WORK:
+	case STEP_SPAWN_CHECK:
+	case STEP_CHECK:
+		end_box(app, r, row->kind);
+		return;
+	case STEP_WORK_GONE:
+	case STEP_CHECK_GONE:
+		r->cleanup_failed = true;
+		r->boxes &= ~bit(row->kind);
+		control_stray(app, r->run, row->kind);
+		after_gone(app, r);
+		return;
+	case STEP_JUDGE:
+		run_judge_ended(app, r); /* kills it */
+		return;
+	case STEP_ORPHAN:
+		r->cleanup_failed = true;
+		run_settle(app, r);
+		return;
+	case STEP_SETTLE:
+	case STEP__COUNT:
+	default:
+		r->deadline = 0;
+	}
+}
+
+void run_tick(struct app *app, struct run *r, uint64_t now)
+{
+	if (r->again != 0 && now >= r->again) {
+		r->again = 0;
+		if (r->step == STEP_SPAWN_WORK || r->step == STEP_SPAWN_CHECK) {
+			spawn(app, r);
+		} else if (r->step == STEP_SETTLE) {
+			if (settle_try(app, r))
+				run_free(app, r);
+			else
+				r->again = timer_ms() + RETRY_STORE;
+		}
+	} else if (r->deadline != 0 && now >= r->deadline) {
+		late(app, r);
+	}
+}
+
+uint64_t run_due(const struct run *r)
+{
+	if (r->again == 0 || (r->deadline != 0 && r->deadline < r->again))
+		return r->deadline;
+	return r->again;
+}

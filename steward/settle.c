@@ -1,0 +1,116 @@
+/*
+ * See settle.h. Only an absent store makes it wait: any other refusal is logged and the next part follows,
+ * because a run that never ends is worse than one that lacks an artifact.
+ */
+#include "steward/settle.h"
+#include "gen/run_fsm.h"
+#include "gen/store_msg.h"
+#include "lib/die.h"
+#include "lib/own.h"
+#include "steward/report.h"
+#include "steward/run.h"
+#include "steward/tell.h"
+#include <string.h>
+
+enum { PARTS_BYTES = 4000000 };
+
+struct part {
+	enum artifact name;
+	void (*write)(struct buf *out, const struct run *r);
+};
+
+/* `events` is composed from the store's own buffer. */
+static const struct part parts[] = {{ART_REQUEST, report_request},
+				    {ART_CHECKPOINT, report_checkpoint},
+				    {ART_PATCH, report_patch},
+				    {ART_TEST_LOG, report_test_log},
+				    {ART_RESULT, report_result}};
+
+static enum err put_artifacts(struct app *app, struct run *r)
+{
+	enum err first = ERR_OK;
+	if (r->rq.root == NULL)
+		return ERR_OK; /* not started by this process: there is nothing to tell */
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		own_buf struct buf b;
+		if ((r->artifacts & (1u << parts[i].name)) != 0)
+			continue;
+		buf_init(&b, PARTS_BYTES);
+		parts[i].write(&b, r);
+		enum err e =
+		    buf_failed(&b) ? ERR_SANDBOX_ARTIFACTS_INVALID : tell_artifact(app, r, parts[i].name, b.p, b.n);
+		if (e == ERR_STORE_UNAVAILABLE)
+			return e;
+		if (first == ERR_OK)
+			first = e;
+	}
+	return first;
+}
+
+/* What overrides: a box that is still there, then a cancel, then the first failure. */
+static void decide(struct run *r)
+{
+	if (r->cleanup_failed) {
+		r->error = ERR_SANDBOX_CLEANUP_FAILED;
+		r->reason = "sandbox_cleanup_failed";
+	} else if (r->cancelled) {
+		r->error = ERR_CANCELLED_BY_REQUEST;
+		r->reason = "cancelled";
+	} else if (r->error == ERR_OK) {
+		r->reason = "completed";
+	}
+}
+
+static enum err finish(struct app *app, struct run *r)
+{
+	own_buf struct buf summary, changes, verification;
+	struct st_run_state answer;
+	buf_init(&summary, 16000);
+	buf_init(&changes, 16000);
+	buf_init(&verification, 65000);
+	report_summary(&summary, r);
+	report_changes(&changes, r);
+	report_verification(&verification, r);
+	enum run_event event = r->error == ERR_OK ? RUN_EV_COMPLETE : RUN_EV_FAIL;
+	struct st_run_finish m = {.tenant = r->tenant,
+				  .run = r->run,
+				  .event = (uint8_t)(r->restart ? RUN_EV_RESTART : event),
+				  .success = r->agent_ok,
+				  .exited = r->exited,
+				  .exit_code = r->exit_code,
+				  .terminal_reason = r->reason,
+				  .error = r->error == ERR_OK ? "" : err_code(r->error)};
+	if (!buf_failed(&summary))
+		m.summary = (struct wire_bytes){summary.p, (uint32_t)summary.n};
+	if (!buf_failed(&changes))
+		m.changed_files = (struct wire_bytes){changes.p, (uint32_t)changes.n};
+	if (!buf_failed(&verification))
+		m.verification = (struct wire_bytes){verification.p, (uint32_t)verification.n};
+	enum err e = tell_heard(app, st_call_run_finish(app->store, &m, NULL, &answer, NULL));
+	if (e == ERR_OK)
+		log_info("run %s of %s ended: %s (%s)", r->run, r->tenant,
+			 answer.state < RUN_STATE__COUNT ? run_public((enum run_state)answer.state) : "?", r->reason);
+	return e;
+}
+
+bool settle_try(struct app *app, struct run *r)
+{
+	(void)tell_revoke(app, r);
+	/* The artifacts tell the end as it will be committed, so the end is decided before they are written. */
+	decide(r);
+	enum err e = put_artifacts(app, r);
+	if (e == ERR_STORE_UNAVAILABLE)
+		return false;
+	if (e != ERR_OK && r->error == ERR_OK) {
+		run_fail(r, e, "artifacts_not_stored");
+		(void)put_artifacts(app, r);
+	}
+	if (!r->revoked)
+		(void)tell_revoke(app, r);
+	e = r->revoked ? finish(app, r) : ERR_STORE_UNAVAILABLE;
+	if (e == ERR_STORE_UNAVAILABLE)
+		return false;
+	if (e != ERR_OK)
+		log_warn("run %s: its end was not taken: %s", r->run, err_code(e));
+	return true;
+}

@@ -1,0 +1,141 @@
+/*
+ * The reconciler. Wake-ups are hints: whatever they miss, the next full reading of the open runs finds.
+ * A queued run goes into the queue. A running one that this process does not drive was driven by an earlier
+ * steward: nobody knows how far it came, so it is failed, never repeated (CONTRACT section 4).
+ */
+#include "steward/sweep.h"
+#include "gen/run_fsm.h"
+#include "gen/store_msg.h"
+#include "lib/die.h"
+#include "lib/num.h"
+#include "steward/run.h"
+#include "steward/tell.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { WOKEN_AT_ONCE = 1000 };
+
+static void seen(struct app *app, const char *tenant, const char *run, uint8_t state, uint64_t created_at)
+{
+	struct run *r = app_run(app, run);
+	if (r != NULL && strcmp(r->tenant, tenant) != 0)
+		return;
+	switch (state) {
+	case RUN_QUEUED:
+		if (r == NULL)
+			queue_add(&app->queue, tenant, run, created_at);
+		break;
+	case RUN_CANCELLING:
+		queue_remove(&app->queue, tenant, run);
+		if (r != NULL)
+			run_cancel(app, r);
+		break;
+	case RUN_RUNNING:
+		break;
+	default:
+		queue_remove(&app->queue, tenant, run);
+	}
+}
+
+static void orphan(struct app *app, const char *tenant, const char *run, uint8_t state)
+{
+	if ((state != RUN_RUNNING && state != RUN_CANCELLING) || app_run(app, run) != NULL)
+		return;
+	struct run *r = run_new(app, tenant, run);
+	if (r == NULL) {
+		app->resync = true; /* next time: these come and go quickly */
+		return;
+	}
+	log_warn("run %s of %s was going on without this steward", run, tenant);
+	r->cancelled = state == RUN_CANCELLING;
+	r->cancel_at = timer_ms();
+	run_adopt(app, r);
+}
+
+/* One page of open runs; its last key goes into after. False: that was the last page, or it failed. */
+static bool page(struct app *app, char tenant[129], char run[129], enum err *e)
+{
+	struct st_runs_open m = {.after_tenant = tenant, .after_run = run};
+	struct st_run_page answer;
+	struct st_run_item item;
+	struct wire_bytes part;
+	bool bad = false;
+	*e = tell_heard(app, st_call_runs_open(app->store, &m, NULL, &answer, NULL));
+	if (*e != ERR_OK)
+		return false;
+	/* What follows asks the store again, into the buffer that holds this answer: a copy is read. */
+	own_buf struct buf items;
+	buf_init(&items, ASK_BUFFER);
+	buf_add(&items, answer.items.p, answer.items.n);
+	if (buf_failed(&items)) {
+		*e = ERR_INTERNAL_ERROR;
+		return false;
+	}
+	struct wire_bytes rest = {items.p, (uint32_t)items.n};
+	bool forward = false;
+	while (wire_list_next(&rest, &part, &bad) && st_get_run_item(part.p, part.n, &item)) {
+		int order = strcmp(item.tenant, tenant);
+		forward = forward || order > 0 || (order == 0 && strcmp(item.run, run) > 0);
+		snprintf(tenant, 129, "%s", item.tenant);
+		snprintf(run, 129, "%s", item.run);
+		seen(app, item.tenant, item.run, item.state, item.created_at);
+		orphan(app, item.tenant, item.run, item.state);
+	}
+	return answer.more && forward && !bad;
+}
+
+static void read_open(struct app *app)
+{
+	char tenant[129] = "", run[129] = "";
+	enum err e;
+	app->resync = false;
+	while (page(app, tenant, run, &e))
+		;
+	app->resync = app->resync || e != ERR_OK;
+	app->resync_at = timer_ms() + (app->resync ? 2 * RETRY_STORE : RESYNC);
+}
+
+static void subscribe(struct app *app)
+{
+	struct st_subscribe m = {.tenant = "", .run = ""};
+	struct st_ok answer;
+	enum err e = st_call_subscribe(app->subscription, &m, NULL, &answer, NULL);
+	app->subscribed = e == ERR_OK;
+	if (e == ERR_OK) {
+		app->resync_at = timer_ms(); /* what happened in between is in the store */
+	} else {
+		log_warn("the store does not tell of changes: %s", err_code(e));
+		app->subscribe_at = timer_ms() + RETRY_STORE;
+	}
+}
+
+void sweep(struct app *app, uint64_t now)
+{
+	if (!app->subscribed && now >= app->subscribe_at)
+		subscribe(app);
+	if (now >= app->resync_at)
+		read_open(app);
+}
+
+void sweep_heard(struct app *app)
+{
+	struct ask_answer packet;
+	struct st_woken m;
+	int got = 0;
+	for (int i = 0; i < WOKEN_AT_ONCE && (got = ask_wait(app->subscription, 0, &packet)) > 0; i++) {
+		if (st_get_woken(packet.frame, packet.len, &m))
+			seen(app, m.tenant, m.run, m.state, clock_ms());
+		ask_close_fds(&packet);
+	}
+	if (got < 0) {
+		app->subscribed = false;
+		app->subscribe_at = timer_ms();
+	}
+}
+
+uint64_t sweep_due(const struct app *app)
+{
+	if (!app->subscribed && app->subscribe_at < app->resync_at)
+		return app->subscribe_at;
+	return app->resync_at;
+}

@@ -1,0 +1,23 @@
+/*
+ * What the results mean for the run. Reads frames that a box or the judge wrote: typed and bounded, nothing
+ * in them is believed beyond its place.
+ */
+#ifndef STEWARD_VERDICT_H
+#define STEWARD_VERDICT_H
+#include "steward/app.h"
+
+extern const char *const outcome_names[OUTCOME__COUNT];
+
+/* How the agent itself ended, from RAN or BROKEN in the sealed work result; writes the event. */
+void verdict_agent(struct app *app, struct run *r);
+/* The judge's frames into r. False: they make no sense. A refusal is noted as the run's failure. */
+bool verdict_judge(struct app *app, struct run *r);
+void verdict_checks_started(struct app *app, const struct run *r);
+/* The check box's result: every requested check exactly once, in order; events; the failure, if any. */
+void verdict_checks(struct app *app, struct run *r);
+/* One check's end: pure, for tests too. truncated: the end of the output is missing. */
+enum outcome verdict_outcome(const char *const *argv, uint32_t argc, bool started, int32_t status, bool timed_out,
+			     bool truncated, const char *output, size_t n);
+/* As a shell would say it: a signal is 128 and its number. */
+int32_t verdict_exit_code(bool started, int32_t status);
+#endif
