@@ -1,0 +1,58 @@
+/*
+ * A box for the runner alone: pid, mount, net and ipc namespaces, a root with the host's /usr, the
+ * capabilities and descriptors it gets from sandboxd. No user namespace, seccomp or Landlock: those are
+ * tested with sandboxd.
+ */
+#ifndef TESTS_RUNNER_RUN_BOX_H
+#define TESTS_RUNNER_RUN_BOX_H
+#include "gen/bundle_msg.h"
+#include "lib/chan.h"
+#include <sys/types.h>
+
+/* --- the upload ---------------------------------------------------------------------------------- */
+enum { ENDLESS = 600 };
+int up_new(void);
+void up_source(int up, const char *path, const char *text);
+void up_source_end(int up, uint32_t files);
+void up_request(int up, const char *json);
+void up_token(int up, const char *file, const char *token);
+void up_changed(int up, const char *path, bool executable, const char *text);
+void up_removed(int up, const char *path);
+void up_agent(int up, uint32_t seconds, uint32_t output, const char *const *argv, const char *const *env);
+void up_check(int up, const char *name, uint32_t seconds, uint32_t output, const char *const *argv);
+void up_go(int up, uint8_t kind, uint32_t files, uint64_t bytes, uint64_t file_bytes);
+/* One source a.txt, a request, an agent that is this shell script, and usual limits; sealed. */
+int up_script(const char *script, uint32_t seconds);
+
+/* --- the box -------------------------------------------------------------------------------------- */
+struct box_run {
+	pid_t pid;   /* of the runner, in our namespace */
+	int control; /* our end */
+	int result;
+	int group; /* what stands for cgroup.procs: a file that takes the "0"s */
+	int status;
+};
+/* Starts it; fails the test when it cannot be made. The upload is closed. */
+void box_start(struct box_run *b, int upload);
+/* Waits for its end, at most two minutes. Returns its exit code, or minus the signal. */
+int box_wait(struct box_run *b);
+void box_done(struct box_run *b);
+
+/* --- the result ----------------------------------------------------------------------------------- */
+struct found {
+	struct bn_ran ran;
+	struct bn_checked checked[16];
+	struct bn_entry *entries;
+	struct bn_claim claim;
+	struct bn_collected collected;
+	struct bn_broken broken;
+	uint32_t ran_n, checked_n, entries_n, claim_n, collected_n, broken_n;
+	uint8_t *all; /* the pointers above point into it */
+};
+void found_read(struct found *f, int result);
+void found_free(struct found *f);
+/* The entry of that path; NULL: none. */
+const struct bn_entry *found_entry(const struct found *f, const char *path);
+bool same(struct wire_bytes b, const char *text);
+bool holds(struct wire_bytes b, const char *text); /* text is somewhere in it */
+#endif

@@ -1,0 +1,251 @@
+/*
+ * What the runner collects of a tree that was made to hurt it.
+ */
+#include "tests/runner/run_box.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void limited(struct found *f, const char *script, uint32_t files, uint64_t bytes, uint64_t file_bytes)
+{
+	static const char *const env[] = {"PATH=/usr/bin:/bin", NULL};
+	const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+	struct box_run b;
+	int up = up_new();
+	up_source(up, "a.txt", "one\n");
+	up_source_end(up, 1);
+	up_request(up, "{}");
+	up_agent(up, ENDLESS, 10000, argv, env);
+	up_go(up, 1, files, bytes, file_bytes);
+	box_start(&b, up);
+	assert_int_equal(box_wait(&b), 0);
+	found_read(f, b.result);
+	assert_int_equal(f->ran_n, 1);
+	if (f->ran.status)
+		fail_msg("the script failed: %.*s", (int)f->ran.output.n, (const char *)f->ran.output.p);
+	assert_int_equal(f->collected_n, 1);
+	box_done(&b);
+}
+
+static void script(struct found *f, const char *text)
+{
+	limited(f, text, 1000, 4000000, 100000);
+}
+
+static void is(const struct found *f, const char *path, int type, const char *content)
+{
+	const struct bn_entry *e = found_entry(f, path);
+	if (!e)
+		fail_msg("no entry %s", path);
+	else if (e->type != type || !same(e->content, content))
+		fail_msg("%s is of type %d with %u bytes", path, e->type, e->content.n);
+}
+
+static void plain_files_in_order(void **s)
+{
+	(void)s;
+	struct found f;
+	script(&f, "rm a.txt; mkdir -p b/c empty; echo 2 >b/c/x; echo 1 >b.txt; printf '#!' >run; chmod 711 run; "
+		   ": >zero; mkdir sub; echo n >sub/.git; rm -rf .git; mkdir .git; echo hidden >.git/x; "
+		   "echo '{}' >../response.json");
+	static const char *const order[] = {"b/c/x", "b.txt", "run", "sub/.git", "zero"};
+	assert_int_equal(f.entries_n, 5);
+	for (size_t i = 0; i < 5; i++)
+		assert_true(same(f.entries[i].path, order[i]));
+	is(&f, "b/c/x", 1, "2\n");
+	is(&f, "run", 1, "#!");
+	is(&f, "zero", 1, "");
+	assert_true(f.entries[2].executable && !f.entries[1].executable);
+	assert_int_equal(f.entries[0].size, 2);
+	assert_int_equal(f.claim_n, 1);
+	assert_true(same(f.claim.response, "{}\n"));
+	assert_true(f.collected.complete);
+	found_free(&f);
+}
+
+static void links_and_special_files(void **s)
+{
+	(void)s;
+	struct found f;
+	script(&f,
+	       "echo secret >../outside; ln -s ../outside l1; ln -s /etc/passwd l2; ln -s nowhere l3; ln -s . loop; "
+	       "ln -s /usr dirlink; mkfifo fifo; mkdir d; mkfifo d/f2; ln ../outside hard; ln a.txt a2.txt; "
+	       "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'; "
+	       "ln -s fifo ../response.json");
+	static const char *const links[] = {"l1", "l2", "l3", "loop", "dirlink"};
+	static const char *const others[] = {"fifo", "d/f2", "hard", "a.txt", "a2.txt", "sock"};
+	for (size_t i = 0; i < 5; i++)
+		is(&f, links[i], 3, "");
+	for (size_t i = 0; i < 6; i++)
+		is(&f, others[i], 4, "");
+	assert_int_equal(f.entries_n, 11);
+	assert_int_equal(f.claim_n, 0);
+	assert_true(f.collected.complete);
+	found_free(&f);
+}
+
+static void names_that_bite(void **s)
+{
+	(void)s;
+	struct found f;
+	script(&f, "python3 - <<'EOF'\nimport os\n"
+		   "for n in (b'new\\nline', b'\\xff\\xfe', b'-rf', b'\"q\\'', b'\\xe2\\x80\\xae', b' ', b'n' * 255):\n"
+		   "    open(n, 'w').write('v')\nEOF\n");
+	static const char *const names[] = {"new\nline", "\xff\xfe", "-rf", "\"q'", "\xe2\x80\xae", " "};
+	for (size_t i = 0; i < 6; i++)
+		is(&f, names[i], 1, "v");
+	assert_int_equal(f.entries_n, 8);
+	found_free(&f);
+}
+
+static void sealed_folders_and_files(void **s)
+{
+	(void)s;
+	struct found f;
+	script(&f, "mkdir -p x/y; echo in >x/y/f; chmod 0 x/y/f x/y x a.txt; mkdir ro; echo r >ro/r; chmod 500 ro; "
+		   "chmod 0 ..; chmod 0 .");
+	is(&f, "x/y/f", 1, "in\n");
+	is(&f, "a.txt", 1, "one\n");
+	is(&f, "ro/r", 1, "r\n");
+	assert_true(f.collected.complete);
+	found_free(&f);
+}
+
+static void sizes_that_lie(void **s)
+{
+	(void)s;
+	struct found f;
+	script(&f, "truncate -s 1T big; truncate -s 100001 over; truncate -s 100000 edge; truncate -s 2000000 "
+		   "../response.json");
+	is(&f, "big", 5, "");
+	is(&f, "over", 5, "");
+	assert_true(found_entry(&f, "big")->size == UINT64_C(1) << 40);
+	assert_int_equal(found_entry(&f, "over")->size, 100001);
+	assert_int_equal(found_entry(&f, "edge")->type, 1);
+	assert_int_equal(found_entry(&f, "edge")->content.n, 100000);
+	assert_int_equal(f.claim_n, 0);
+	assert_true(f.collected.complete);
+	found_free(&f);
+}
+
+static void limits_stop_it(void **s)
+{
+	(void)s;
+	struct found f;
+	limited(&f, "for i in 1 2 3 4 5 6 7 8 9; do echo $i >f$i; done", 5, 1000, 1000);
+	assert_int_equal(f.entries_n, 5);
+	assert_false(f.collected.complete);
+	found_free(&f);
+	limited(&f, "for i in 1 2 3 4 5 6 7 8 9; do head -c 200 /usr/bin/env >f$i; done", 100, 1000, 1000);
+	assert_int_equal(f.entries_n, 5); /* a.txt and four of 200 */
+	assert_false(f.collected.complete);
+	found_free(&f);
+	limited(&f, "true", 1, 4, 4);
+	assert_int_equal(f.entries_n, 1);
+	assert_true(f.collected.complete);
+	found_free(&f);
+	limited(&f, "mkdir d; cd d; seq 1 20000 | xargs mkdir", 1000, 1000, 1000);
+	assert_false(f.collected.complete);
+	found_free(&f);
+	limited(&f, "mkdir d; cd d; seq 1 100000 | xargs touch", 1000, 1000, 1000);
+	assert_int_equal(f.entries_n, 1000);
+	assert_false(f.collected.complete);
+	found_free(&f);
+	/* More names than are held at a time. */
+	limited(&f,
+		"python3 -c 'import os\nos.mkdir(\"d\")\nos.chdir(\"d\")\nfor i in range(90000): open(\"%0200d\" % i, "
+		"\"w\").close()'",
+		1000000, 1000, 1000);
+	assert_false(f.collected.complete);
+	found_free(&f);
+}
+
+static void deep_trees(void **s)
+{
+	(void)s;
+	struct found f;
+	/* As deep as a path can be named ... */
+	limited(&f,
+		"python3 -c 'import os\nfor i in range(1500):\n    os.mkdir(\"d\"); os.chdir(\"d\")\nopen(\"leaf\", "
+		"\"w\").write(\"deep\")'",
+		3000, 100000, 100000);
+	assert_int_equal(f.entries_n, 2);
+	assert_true(same(f.entries[1].content, "deep"));
+	assert_int_equal(f.entries[1].path.n, 3004);
+	assert_true(f.collected.complete);
+	found_free(&f);
+	/* ... and far deeper: the folder where it ends is reported, once. */
+	limited(&f,
+		"python3 -c 'import os\nn = \"n\" * 255\nfor i in range(5000):\n    os.mkdir(n); "
+		"os.chdir(n)\nopen(\"leaf\", \"w\")'; "
+		"echo z >z",
+		3000, 100000, 100000);
+	assert_int_equal(f.entries_n, 3);
+	assert_int_equal(f.entries[1].type, 6);
+	assert_true(f.entries[1].path.n <= 4096);
+	is(&f, "z", 1, "z\n");
+	found_free(&f);
+}
+
+static void a_source_that_is_gone(void **s)
+{
+	(void)s;
+	static const char *const ways[] = {"cd ..; rm -rf source", "cd ..; mv source x; ln -s /usr/share source",
+					   "cd ..; mv source x; mkfifo source",
+					   "cd ..; mv source x; echo file >source"};
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		struct found f;
+		script(&f, ways[i]);
+		assert_int_equal(f.entries_n, 0);
+		assert_false(f.collected.complete);
+		found_free(&f);
+	}
+}
+
+static void claims(void **s)
+{
+	(void)s;
+	static const struct {
+		const char *script;
+		uint32_t claims;
+	} cases[] = {{"true", 0},
+		     {"mkdir ../response.json", 0},
+		     {"mkfifo ../response.json", 0},
+		     {"echo x >../r; ln ../r ../response.json", 0},
+		     {"ln -s /etc/passwd ../response.json", 0},
+		     {": >../response.json", 1},
+		     {"printf '\\377\\000x' >../response.json; chmod 0 ../response.json", 1},
+		     {"truncate -s 1000000 ../response.json", 1},
+		     {"truncate -s 1000001 ../response.json", 0}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct found f;
+		script(&f, cases[i].script);
+		assert_int_equal(f.claim_n, cases[i].claims);
+		found_free(&f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(plain_files_in_order),
+	    cmocka_unit_test(links_and_special_files),
+	    cmocka_unit_test(names_that_bite),
+	    cmocka_unit_test(sealed_folders_and_files),
+	    cmocka_unit_test(sizes_that_lie),
+	    cmocka_unit_test(limits_stop_it),
+	    cmocka_unit_test(deep_trees),
+	    cmocka_unit_test(a_source_that_is_gone),
+	    cmocka_unit_test(claims),
+	};
+	if (geteuid() != 0) {
+		puts("1..0 # SKIP these tests make namespaces: run them as root");
+		return 77;
+	}
+	return cmocka_run_group_tests_name("collect", tests, NULL, NULL);
+}
