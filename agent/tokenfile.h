@@ -1,0 +1,12 @@
+/* The one-time token files of the workspace. */
+#ifndef AGENT_TOKENFILE_H
+#define AGENT_TOKENFILE_H
+#include "lib/secret.h"
+#include <stdbool.h>
+
+/*
+ * Reads a token and removes its file. NULL, or why it is not acceptable (a static phrase); the caller
+ * must then end: the file may still be there, and whoever put it there is not who should have.
+ */
+const char *tokenfile_take(int dir, const char *name, struct secret *token);
+#endif
