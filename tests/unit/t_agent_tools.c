@@ -173,7 +173,7 @@ static void t_check_walls(void **state)
 	assert_non_null(strstr(buf_cstr(&out), "\n4\n")); /* three, and the one that ls reads */
 	buf_free(&out);
 	/* Time: the whole group is ended, the grandchild that keeps the pipe too. */
-	run(b->tools.root, "echo before; sleep 1000 & sleep 1000", 200, 10000, &end, &out);
+	run(b->tools.root, "echo before; sleep 1000 & sleep 1000", 2000, 10000, &end, &out);
 	assert_true(end.timed_out);
 	assert_string_equal(buf_cstr(&out), "before\n");
 	buf_free(&out);
