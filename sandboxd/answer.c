@@ -1,0 +1,167 @@
+/*
+ * One function for each message that the steward or the gateway may send (gen/sandbox_msg_on.h), called only
+ * after the permitted-state check and a complete decode. Each says why obeying it is safe, the sender being
+ * taken over by an attacker. Then the messages in the other direction.
+ */
+#include "sandboxd/answer.h"
+#include "gen/sandbox_msg_on.h"
+#include "lib/die.h"
+#include "lib/names.h"
+#include "sandboxd/app.h"
+#include <fcntl.h>
+#include <unistd.h>
+
+enum { GRACE_MOST_MS = 60000, WALL_MOST_S = 7 * 86400, PIDS_MOST = 4096 };
+static const uint64_t mib = 1u << 20;
+
+static void open_at_gateway(struct app *app, const struct box *b)
+{
+	uint8_t frame[SBX_MAX_OPEN];
+	const struct sbx_open m = {.run = b->run, .tenant = b->tenant};
+	monitor_send(&app->child[CHILD_GATEWAY].from, frame, sbx_put_open(frame, sizeof frame, 0, &m), b->listener);
+}
+
+/*
+ * Safe: reads one number. Once on a connection, by the table. The gateway gets duplicates of the listeners that
+ * it had anyway.
+ */
+void sbx_on_hello(struct sbx_from *from, uint64_t op, const struct sbx_hello *m, int *fds)
+{
+	(void)fds;
+	struct app *app = from->app;
+	if (m->version != SBX_VERSION) {
+		log_error("%s speaks version %u of the protocol and this sandboxd %d: restart the service",
+			  from->child->row->program, m->version, SBX_VERSION);
+		monitor_fail(from, "another version");
+		return;
+	}
+	uint8_t frame[SBX_MAX_WELCOME];
+	const struct sbx_welcome answer = {.version = SBX_VERSION, .slots = app->boxes.slots};
+	monitor_send(from, frame, sbx_put_welcome(frame, sizeof frame, op, &answer), -1);
+	for (uint32_t i = 0; i < app->boxes.slots && from->conn.role == SBX_ROLE_GATEWAY; i++)
+		if (app->boxes.v[i].listener >= 0 && app->boxes.v[i].alive_once)
+			open_at_gateway(app, &app->boxes.v[i]);
+}
+
+/*
+ * Safe: run and tenant are ids (checked by the decoder) and are used as labels, never in a path or a command;
+ * all numbers are bounded here; the two descriptors must be memfds, are handed to the box unread, and the upload
+ * cannot change any more. What runs is always the installed runner, as uids of the slot, behind every wall. At
+ * worst an attacker fills the slots that exist for runs.
+ */
+void sbx_on_spawn(struct sbx_from *from, uint64_t op, const struct sbx_spawn *m, int *fds)
+{
+	const struct box_limits l = {.wall_seconds = m->wall_seconds,
+				     .memory_bytes = m->memory_bytes,
+				     .pids = m->pids,
+				     .workspace_bytes = m->workspace_bytes,
+				     .workspace_inodes = m->workspace_inodes};
+	int seals = fcntl(fds[0], F_GET_SEALS);
+	bool sealed = seals >= 0 && (seals & F_SEAL_WRITE) != 0 && fcntl(fds[1], F_GET_SEALS) >= 0;
+	bool bounded = (m->kind == BOX_WORK || m->kind == BOX_CHECK) && l.wall_seconds >= 1 &&
+		       l.wall_seconds <= WALL_MOST_S && l.memory_bytes >= 16 * mib && l.memory_bytes <= (mib << 20) &&
+		       l.pids >= 4 && l.pids <= PIDS_MOST && l.workspace_bytes >= mib &&
+		       l.workspace_bytes <= (mib << 20) && l.workspace_inodes >= 64 && l.workspace_inodes <= 16 * mib;
+	struct app *app = from->app;
+	if (sealed && bounded && app->stop == STOP_NO) {
+		box_spawn(&app->boxes, op, m->run, m->tenant, m->kind, &l, fds[0], fds[1]);
+		return;
+	}
+	close(fds[0]);
+	close(fds[1]);
+	app->boxes.sink.refused(app, op, m->run, m->kind, ERR_SANDBOX_SPAWN_FAILED,
+				!sealed    ? "upload and result must be memfds, the upload sealed"
+				: !bounded ? "a limit is out of range"
+					   : "the service is stopping");
+}
+
+/*
+ * Safe: names a box by the label it was started with; only processes of that box can be hit, by cgroup and pidfd.
+ */
+void sbx_on_kill(struct sbx_from *from, uint64_t op, const struct sbx_kill *m, int *fds)
+{
+	(void)fds;
+	box_kill(&from->app->boxes, op, m->run, m->kind, m->grace_ms < GRACE_MOST_MS ? m->grace_ms : GRACE_MOST_MS);
+}
+
+/* Safe: tells the steward what it has started itself, and gives back result files that it has given. */
+void sbx_on_list(struct sbx_from *from, uint64_t op, const struct sbx_list *m, int *fds)
+{
+	(void)m;
+	(void)fds;
+	struct boxes *all = &from->app->boxes;
+	uint8_t frame[SBX_MAX_BOX];
+	struct sbx_listed listed = {0};
+	for (uint32_t i = 0; i < all->slots; i++) {
+		const struct box *b = &all->v[i];
+		if (b->state == BOX_FREE || b->result < 0)
+			continue;
+		const struct sbx_box box = {.run = b->run,
+					    .tenant = b->tenant,
+					    .kind = b->kind,
+					    .phase = b->state == BOX_QUARANTINED ? 3
+						     : b->state == BOX_EXITED    ? 2
+										 : 1};
+		monitor_send(from, frame, sbx_put_box(frame, sizeof frame, op, &box), b->result);
+		listed.count++;
+	}
+	monitor_send(from, frame, sbx_put_listed(frame, sizeof frame, op, &listed), -1);
+}
+
+static struct sbx_from *steward(void *app)
+{
+	return &((struct app *)app)->child[CHILD_STEWARD].from;
+}
+
+static void tell_spawned(void *app, const struct box *b)
+{
+	uint8_t frame[SBX_MAX_SPAWNED];
+	const struct sbx_spawned m = {.run = b->run, .kind = b->kind};
+	monitor_send(steward(app), frame, sbx_put_spawned(frame, sizeof frame, b->op, &m), -1);
+}
+
+static void tell_refused(void *app, uint64_t op, const char *run, uint8_t kind, enum err code, const char *detail)
+{
+	uint8_t frame[SBX_MAX_REFUSED];
+	const struct sbx_refused m = {.run = run, .kind = kind, .code = (uint16_t)code, .detail = detail};
+	log_warn("box %s: refused (%s): %s", run, err_code(code), detail);
+	monitor_send(steward(app), frame, sbx_put_refused(frame, sizeof frame, op, &m), -1);
+}
+
+static void tell_opened(void *app, const struct box *b)
+{
+	open_at_gateway(app, b);
+}
+
+static void tell_closed(void *app, const struct box *b)
+{
+	uint8_t frame[SBX_MAX_CLOSE];
+	const struct sbx_close m = {.run = b->run};
+	monitor_send(&((struct app *)app)->child[CHILD_GATEWAY].from, frame, sbx_put_close(frame, sizeof frame, 0, &m),
+		     -1);
+}
+
+static void tell_exited(void *app, const struct box *b)
+{
+	uint8_t frame[SBX_MAX_EXITED];
+	const struct sbx_exited m = {.run = b->run,
+				     .kind = b->kind,
+				     .status = b->status,
+				     .oom = b->use.oom,
+				     .timed_out = b->timed_out,
+				     .cpu_us = b->use.cpu_us,
+				     .peak_bytes = b->use.peak_bytes};
+	monitor_send(steward(app), frame, sbx_put_exited(frame, sizeof frame, 0, &m), -1);
+}
+
+static void tell_gone(void *app, uint64_t op, const char *run, uint8_t kind, bool clean)
+{
+	uint8_t frame[SBX_MAX_GONE];
+	const struct sbx_gone m = {.run = run, .kind = kind, .clean = clean};
+	monitor_send(steward(app), frame, sbx_put_gone(frame, sizeof frame, op, &m), -1);
+}
+
+struct box_sink answer_sink(struct app *app)
+{
+	return (struct box_sink){tell_spawned, tell_refused, tell_opened, tell_closed, tell_exited, tell_gone, app};
+}

@@ -1,0 +1,22 @@
+/* What sandboxd is made of; one value, owned by main. */
+#ifndef SANDBOXD_APP_H
+#define SANDBOXD_APP_H
+#include "lib/conf.h"
+#include "sandboxd/box.h"
+#include "sandboxd/children.h"
+#include "sandboxd/loop.h"
+
+enum stop { STOP_NO, STOP_STEWARD, STOP_BOXES, STOP_FRONT, STOP_STORED, STOP_DONE };
+
+struct app {
+	struct loop loop;
+	struct conf conf;
+	int conf_fd; /* sealed; every child gets it */
+	struct boxes boxes;
+	struct child child[CHILD__COUNT];
+	int listener[LISTENER__COUNT]; /* kept here, so that a restarted child serves the same sockets */
+	struct source signals;
+	enum stop stop;
+	uint64_t stop_next; /* timer_ms: the phase is over by then */
+};
+#endif

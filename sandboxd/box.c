@@ -1,0 +1,332 @@
+/*
+ * The list of boxes and their states; see box.h for the picture. Kills only through cgroup.kill and pidfds,
+ * never by number. Trusts its callers to have checked limits and names.
+ */
+#include "sandboxd/box.h"
+#include "lib/die.h"
+#include "lib/names.h"
+#include "lib/num.h"
+#include "lib/own.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CLEAN_RETRY_MS = 4 };
+
+static void forget(struct box *b)
+{
+	int *fds[] = {&b->result, &b->listener, &b->control, &b->pidfd};
+	for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+		if (*fds[i] >= 0)
+			close(steal_fd(fds[i]));
+	struct source *sources[] = {&b->build, &b->oom};
+	for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
+		int fd = sources[i]->fd;
+		loop_drop(b->all->loop, sources[i]);
+		if (fd >= 0)
+			close(fd);
+	}
+	*b = (struct box){.all = b->all,
+			  .slot = b->slot,
+			  .pidfd = -1,
+			  .result = -1,
+			  .listener = -1,
+			  .control = -1,
+			  .build.fd = -1,
+			  .oom.fd = -1};
+}
+
+bool boxes_init(struct boxes *all, struct loop *loop, uint32_t slots, uid_t uid_base)
+{
+	all->v = calloc(slots, sizeof *all->v);
+	all->slots = all->v != NULL ? slots : 0;
+	all->uid_base = uid_base;
+	all->loop = loop;
+	for (uint32_t i = 0; i < all->slots; i++) {
+		all->v[i] = (struct box){.all = all,
+					 .slot = i,
+					 .pidfd = -1,
+					 .result = -1,
+					 .listener = -1,
+					 .control = -1,
+					 .build.fd = -1,
+					 .oom.fd = -1};
+	}
+	return all->v != NULL;
+}
+
+struct box *boxes_find(struct boxes *all, const char *run, uint8_t kind)
+{
+	for (uint32_t i = 0; i < all->slots; i++)
+		if (all->v[i].state != BOX_FREE && all->v[i].kind == kind && strcmp(all->v[i].run, run) == 0)
+			return &all->v[i];
+	return NULL;
+}
+
+/* The listener must not take connections for a box that is ending. */
+static void shut(struct box *b)
+{
+	if (b->listener < 0)
+		return;
+	if (b->alive_once)
+		b->all->sink.closed(b->all->sink.arg, b);
+	close(steal_fd(&b->listener));
+}
+
+void box_destroy(struct box *b)
+{
+	if (b->pidfd < 0)
+		return;
+	b->state = BOX_STOPPING;
+	b->wall_at = b->act_at = 0;
+	b->give_up_at = timer_ms() + BOX_DESTROY_MS;
+	shut(b);
+	/* The group first: SIGKILL to pid 1 alone would have it compete with its own fork bomb. */
+	if (!cg_kill(&b->all->cg, b->slot, false))
+		log_warn("box %s: cgroup.kill: %m", b->run);
+	if (syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0) != 0 && errno != ESRCH)
+		log_warn("box %s: kill: %m", b->run);
+}
+
+static void refuse(struct box *b)
+{
+	char detail[160];
+	const struct wall *w = &walls[b->failed];
+	if (b->failed == STEP_NONE)
+		snprintf(detail, sizeof detail, "killed while it was being built");
+	else
+		snprintf(detail, sizeof detail, "%s: %s", w->name, strerror(b->failed_errno));
+	b->all->sink.refused(b->all->sink.arg, b->op, b->run, b->kind,
+			     w->machine ? ERR_SANDBOX_UNAVAILABLE : ERR_SANDBOX_SPAWN_FAILED, detail);
+}
+
+/* After the processes are dead: takes the groups away, says what is to be said. */
+static void settle(struct box *b, uint64_t now)
+{
+	if (b->groups_left && !cg_remove(&b->all->cg, b->slot)) {
+		b->act_at = now + CLEAN_RETRY_MS;
+		return;
+	}
+	b->groups_left = false;
+	b->act_at = b->give_up_at = 0;
+	if (!b->alive_once) {
+		refuse(b);
+		if (b->kill_asked)
+			b->all->sink.gone(b->all->sink.arg, b->kill_op, b->run, b->kind, true);
+		forget(b);
+	} else if (b->kill_asked) {
+		b->all->sink.gone(b->all->sink.arg, b->kill_op, b->run, b->kind, true);
+		forget(b);
+	}
+}
+
+static void quarantine(struct box *b)
+{
+	log_error("box %s: its processes or groups did not go away within %d ms; slot %u is out of use", b->run,
+		  BOX_DESTROY_MS, b->slot);
+	bool said = b->state == BOX_EXITED;
+	b->state = BOX_QUARANTINED;
+	b->act_at = b->give_up_at = 0;
+	b->status = said ? b->status : -SIGKILL;
+	if (!b->alive_once)
+		refuse(b);
+	else if (!said)
+		b->all->sink.exited(b->all->sink.arg, b);
+	if (b->kill_asked)
+		b->all->sink.gone(b->all->sink.arg, b->kill_op, b->run, b->kind, false);
+}
+
+/* Out of memory under v1: the kernel took one process. As v2 does by itself, the rest of the agent follows. */
+static void on_oom(void *box, uint32_t events)
+{
+	struct box *b = box;
+	uint64_t count;
+	(void)events;
+	if (read(b->oom.fd, &count, sizeof count) < 0)
+		return;
+	b->oom_seen = true;
+	cg_kill(&b->all->cg, b->slot, true);
+}
+
+void box_is_alive(struct box *b)
+{
+	if (b->state != BOX_BUILDING) /* killed meanwhile */
+		return;
+	b->state = BOX_ALIVE;
+	b->alive_once = true;
+	b->give_up_at = 0;
+	b->wall_at = timer_ms() + (uint64_t)b->limits.wall_seconds * 1000;
+	if (b->listener >= 0)
+		b->all->sink.opened(b->all->sink.arg, b);
+	b->all->sink.spawned(b->all->sink.arg, b);
+	int oom = cg_watch_oom(&b->all->cg, b->slot);
+	if (oom >= 0 && !loop_add(b->all->loop, &b->oom, oom, EPOLLIN, on_oom, b))
+		close(oom);
+}
+
+static void start(struct box *b, int upload)
+{
+	b->state = BOX_BUILDING;
+	b->give_up_at = timer_ms() + BOX_BUILD_MS;
+	if (box_build(b, upload))
+		return;
+	b->state = BOX_EXITED; /* there is no child; groups perhaps */
+	b->give_up_at = timer_ms() + BOX_DESTROY_MS;
+	settle(b, timer_ms());
+}
+
+static struct box *free_slot(struct boxes *all)
+{
+	for (uint32_t i = 0; i < all->slots; i++)
+		if (all->v[i].state == BOX_FREE)
+			return &all->v[i];
+	return NULL;
+}
+
+void box_spawn(struct boxes *all, uint64_t op, const char *run, const char *tenant, uint8_t kind,
+	       const struct box_limits *limits, int upload, int result)
+{
+	struct box *b = free_slot(all);
+	bool twice = boxes_find(all, run, kind) != NULL;
+	if (twice || b == NULL) {
+		all->sink.refused(all->sink.arg, op, run, kind, twice ? ERR_SANDBOX_SPAWN_FAILED : ERR_SANDBOX_CAPACITY,
+				  twice ? "this box exists already" : "all slots are in use");
+		close(upload);
+		close(result);
+		return;
+	}
+	snprintf(b->run, sizeof b->run, "%s", run);
+	snprintf(b->tenant, sizeof b->tenant, "%s", tenant);
+	b->kind = kind;
+	b->op = op;
+	b->limits = *limits;
+	b->result = result;
+	start(b, upload);
+}
+
+void box_probe(struct boxes *all)
+{
+	struct box *b = &all->v[0];
+	snprintf(b->run, sizeof b->run, "probe");
+	b->kind = BOX_WORK;
+	b->probe = b->kill_asked = true;
+	b->limits = (struct box_limits){.wall_seconds = 10,
+					.memory_bytes = 64u << 20,
+					.pids = 16,
+					.workspace_bytes = 1u << 20,
+					.workspace_inodes = 64};
+	start(b, -1);
+}
+
+void box_kill(struct boxes *all, uint64_t op, const char *run, uint8_t kind, uint32_t grace_ms)
+{
+	struct box *b = boxes_find(all, run, kind);
+	if (b == NULL || b->state == BOX_QUARANTINED) {
+		all->sink.gone(all->sink.arg, op, run, kind, b == NULL);
+		return;
+	}
+	uint64_t now = timer_ms();
+	b->kill_asked = true;
+	b->kill_op = op;
+	if (b->state == BOX_EXITED) {
+		settle(b, now);
+	} else if (b->state == BOX_ALIVE && grace_ms > 0) {
+		b->state = BOX_STOPPING;
+		b->act_at = now + grace_ms;
+		syscall(SYS_pidfd_send_signal, b->pidfd, SIGTERM, NULL, 0);
+	} else if (b->state != BOX_STOPPING || b->act_at != 0) {
+		if (grace_ms == 0 || b->state == BOX_BUILDING)
+			box_destroy(b);
+		else if (b->act_at > now + grace_ms)
+			b->act_at = now + grace_ms;
+	}
+}
+
+void boxes_destroy_all(struct boxes *all)
+{
+	for (uint32_t i = 0; i < all->slots; i++) {
+		struct box *b = &all->v[i];
+		b->kill_asked = b->state != BOX_FREE;
+		if (b->state == BOX_BUILDING || b->state == BOX_ALIVE || b->state == BOX_STOPPING)
+			box_destroy(b);
+		else if (b->state == BOX_EXITED)
+			settle(b, timer_ms());
+	}
+}
+
+bool boxes_reap(struct boxes *all, pid_t pid)
+{
+	struct box *b = NULL;
+	for (uint32_t i = 0; i < all->slots && b == NULL; i++)
+		if (all->v[i].state != BOX_FREE && all->v[i].pidfd >= 0 && all->v[i].pid == pid)
+			b = &all->v[i];
+	if (b == NULL)
+		return false;
+	while (b->build.fd >= 0) /* what it said before it died */
+		box_build_read(b, 0);
+	siginfo_t info = {0};
+	waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED | WNOHANG);
+	close(steal_fd(&b->pidfd));
+	b->status = info.si_code == CLD_EXITED ? info.si_status : -info.si_status;
+	b->use = cg_used(&all->cg, b->slot);
+	b->use.oom = b->use.oom || b->oom_seen;
+	shut(b);
+	uint64_t now = timer_ms();
+	b->wall_at = 0;
+	b->give_up_at = now + BOX_DESTROY_MS;
+	if (b->state == BOX_QUARANTINED)
+		return true;
+	b->state = BOX_EXITED;
+	if (b->alive_once)
+		all->sink.exited(all->sink.arg, b);
+	settle(b, now);
+	return true;
+}
+
+uint64_t boxes_tick(struct boxes *all, uint64_t now)
+{
+	uint64_t next = 0;
+	for (uint32_t i = 0; i < all->slots; i++) {
+		struct box *b = &all->v[i];
+		if (b->wall_at != 0 && now >= b->wall_at) {
+			b->timed_out = true;
+			box_destroy(b);
+		}
+		if (b->act_at != 0 && now >= b->act_at) {
+			b->act_at = 0;
+			if (b->state == BOX_STOPPING)
+				box_destroy(b);
+			else if (b->state == BOX_EXITED)
+				settle(b, now);
+		}
+		if (b->give_up_at != 0 && now >= b->give_up_at) {
+			if (b->state == BOX_BUILDING) {
+				b->failed = STEP_EXEC;
+				b->failed_errno = ETIMEDOUT;
+				box_destroy(b);
+			} else {
+				quarantine(b);
+			}
+		}
+		const uint64_t times[] = {b->wall_at, b->act_at, b->give_up_at};
+		for (int t = 0; t < 3; t++)
+			if (times[t] != 0 && (next == 0 || times[t] < next))
+				next = times[t];
+	}
+	return next;
+}
+
+uint32_t boxes_busy(const struct boxes *all)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < all->slots; i++)
+		n += all->v[i].state != BOX_FREE && all->v[i].state != BOX_QUARANTINED;
+	return n;
+}

@@ -1,0 +1,95 @@
+/*
+ * The list of boxes: one slot each, with two uids that no other slot has. Everything happens on the event
+ * loop; nothing here waits. What became of a box is told to the sink, in this order:
+ *
+ *   spawned, [opened], [closed], exited, gone          or          refused
+ *
+ *   FREE -> BUILDING -> ALIVE -> STOPPING -> EXITED -> FREE
+ *               |                    |          |
+ *               +--(failed)-> FREE   +----------+-> QUARANTINED (its processes or groups did not go away)
+ *
+ * An EXITED box keeps its entry and its result until it is killed too. A quarantined slot is not used again
+ * by this process; the next one sweeps it.
+ */
+#ifndef SANDBOXD_BOX_H
+#define SANDBOXD_BOX_H
+#include "gen/errors.h"
+#include "sandboxd/box_cg.h"
+#include "sandboxd/box_plan.h"
+#include "sandboxd/loop.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { BOX_NAME = 129, BOX_BUILD_MS = 10000, BOX_DESTROY_MS = 5000 };
+
+enum box_state { BOX_FREE, BOX_BUILDING, BOX_ALIVE, BOX_STOPPING, BOX_EXITED, BOX_QUARANTINED };
+
+struct box {
+	struct boxes *all;
+	uint32_t slot;
+	enum box_state state;
+	char run[BOX_NAME], tenant[BOX_NAME];
+	uint8_t kind;
+	bool probe;
+	struct box_limits limits;
+	uint64_t op, kill_op;
+	pid_t pid;
+	int pidfd;                     /* -1 once reaped */
+	int result, listener, control; /* ours; -1 none */
+	struct source build, oom;
+	bool executing; /* the child said that exec is next */
+	bool alive_once, kill_asked, timed_out, oom_seen, groups_left;
+	uint64_t wall_at, act_at, give_up_at; /* timer_ms, 0: none */
+	enum step failed;
+	int failed_errno, status;
+	struct cg_use use;
+};
+
+struct box_sink {
+	void (*spawned)(void *arg, const struct box *b);
+	void (*refused)(void *arg, uint64_t op, const char *run, uint8_t kind, enum err code, const char *detail);
+	void (*opened)(void *arg, const struct box *b); /* b->listener is there */
+	void (*closed)(void *arg, const struct box *b);
+	void (*exited)(void *arg, const struct box *b);
+	void (*gone)(void *arg, uint64_t op, const char *run, uint8_t kind, bool clean);
+	void *arg;
+};
+
+struct boxes {
+	struct box *v;
+	uint32_t slots;
+	uid_t uid_base;
+	struct loop *loop;
+	struct cg cg;
+	struct box_place place;
+	struct box_sink sink;
+};
+
+/* False: out of memory. place, cg and sink are filled by the caller. */
+bool boxes_init(struct boxes *all, struct loop *loop, uint32_t slots, uid_t uid_base);
+struct box *boxes_find(struct boxes *all, const char *run, uint8_t kind);
+/* Starts a box, or refuses. upload and result are taken over in any case. */
+void box_spawn(struct boxes *all, uint64_t op, const char *run, const char *tenant, uint8_t kind,
+	       const struct box_limits *limits, int upload, int result);
+/* Builds a box at start that runs nothing, so that a missing wall is known before work is taken. */
+void box_probe(struct boxes *all);
+/* TERM now, everything killed after grace_ms; then gone. */
+void box_kill(struct boxes *all, uint64_t op, const char *run, uint8_t kind, uint32_t grace_ms);
+/* Kills everything now. */
+void boxes_destroy_all(struct boxes *all);
+/* Was this dead child of ours a box? Then it is reaped. */
+bool boxes_reap(struct boxes *all, pid_t pid);
+/* Does what is due; when to come again (timer_ms, 0: no need). */
+uint64_t boxes_tick(struct boxes *all, uint64_t now);
+/* Boxes that still have processes or groups. */
+uint32_t boxes_busy(const struct boxes *all);
+
+/* box_build.c: makes the groups and the child. ERR_OK or the step and errno in b. Takes upload over. */
+bool box_build(struct box *b, int upload);
+/* Reads what the child has said so far. */
+void box_build_read(void *box, uint32_t events);
+/* box.c: the child has become the runner. */
+void box_is_alive(struct box *b);
+void box_destroy(struct box *b);
+#endif

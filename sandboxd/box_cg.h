@@ -1,0 +1,53 @@
+/*
+ * Control groups. Every box has a group in the v2 tree (cgroup.kill works there without any controller) with
+ * two groups in it, the runner's "r" and the agent's "a"; limits are set where the controllers are: in the
+ * same tree, or in v1 trees beside it. Everything is below one group named after the instance; nothing else is
+ * ever touched. Names are made of numbers only. Functions return false with errno.
+ */
+#ifndef SANDBOXD_BOX_CG_H
+#define SANDBOXD_BOX_CG_H
+#include "sandboxd/box_plan.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CG_MEMORY = 1, CG_PIDS = 2, CG_CPU = 4, CG_TREES = 4 };
+
+struct cg_tree {
+	int base; /* the instance's group */
+	int what; /* CG_ bits of the controllers it holds */
+	bool v2;
+};
+
+/* tree[0] is the v2 tree. */
+struct cg {
+	struct cg_tree tree[CG_TREES];
+	int trees;
+	char name[40];
+	char parent[CG_TREES][256];
+};
+
+struct cg_use {
+	uint64_t cpu_us, peak_bytes;
+	bool oom;
+};
+
+/* Finds the trees, makes the instance's group in each and removes what an earlier life left there, processes
+ * included. False: *why says what is missing. */
+bool cg_open(struct cg *c, const char *instance, const char **why);
+/* Removes the instance's groups. False: something is left in them. */
+bool cg_close(struct cg *c);
+/* Makes the box's groups in the v2 tree; a descriptor of the runner's for CLONE_INTO_CGROUP, or -1. */
+int cg_make(const struct cg *c, uint32_t slot);
+/* In the child: limits, v1 groups, joins the runner's; agent[]: cgroup.procs of the agent's groups, *n of them. */
+bool cg_enter(const struct cg *c, uint32_t slot, const struct box_limits *l, int agent[CG_TREES], int *n);
+/* Kills everything in the box, or only in the agent's group. */
+bool cg_kill(const struct cg *c, uint32_t slot, bool agent_only);
+struct cg_use cg_used(const struct cg *c, uint32_t slot);
+/* An eventfd that fires when a v1 tree's agent group is out of memory; -1 where v2 does it all. */
+int cg_watch_oom(const struct cg *c, uint32_t slot);
+/* True when no group of the box is left. */
+bool cg_remove(const struct cg *c, uint32_t slot);
+/* A group for a daemon, so that what it leaves behind dies with it: descriptor or -1. */
+int cg_daemon(const struct cg *c, const char *name);
+bool cg_daemon_kill(const struct cg *c, const char *name);
+#endif

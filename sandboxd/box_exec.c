@@ -1,0 +1,144 @@
+/*
+ * The child that becomes a box: born by clone3 as real root in new namespaces and in the runner's group, it
+ * builds the walls in order, gives up being root, and becomes the runner. Trusts sandboxd, whose memory it
+ * shares a copy of; runs nothing else. Every step is required: one that fails ends the child with a note.
+ */
+#include "lib/chan.h"
+#include "lib/num.h"
+#include "lib/own.h"
+#include "lib/place.h"
+#include "lib/wire.h"
+#include "sandboxd/box_cg.h"
+#include "sandboxd/box_plan.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { FD_BUILD = BOX_FD_CGROUP_END + 1, FD_SPARE = 64 };
+
+static void fail(const struct box_plan *p, enum step step) __attribute__((noreturn));
+static void fail(const struct box_plan *p, enum step step)
+{
+	struct box_note note = {.what = NOTE_FAILED, .step = (int32_t)step, .error = errno};
+	chan_send(p->build, &note, sizeof note, NULL, 0);
+	_exit(125);
+}
+
+static void need(const struct box_plan *p, enum step step, bool done)
+{
+	if (!done)
+		fail(p, step);
+}
+
+/* Ignored and blocked signals would be inherited by everything in the box. */
+static bool signals_as_new(void)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	for (int s = 1; s < NSIG; s++)
+		signal(s, SIG_DFL);
+	return sigprocmask(SIG_SETMASK, &none, NULL) == 0;
+}
+
+static bool killed_first(void)
+{
+	own_fd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	return fd >= 0 && write_all(fd, "500", 3);
+}
+
+/* RLIMIT_AS is left alone: programs that reserve address space without using it would not start. */
+static bool set_rlimits(const struct box_limits *l)
+{
+	rlim_t file = l->workspace_bytes > (64u << 20) ? l->workspace_bytes : 64u << 20;
+	const struct {
+		__rlimit_resource_t what;
+		rlim_t most;
+	} rows[] = {{RLIMIT_CORE, 0},         {RLIMIT_NOFILE, 1024}, {RLIMIT_FSIZE, file}, {RLIMIT_MEMLOCK, 65536},
+		    {RLIMIT_MSGQUEUE, 65536}, {RLIMIT_RTPRIO, 0},    {RLIMIT_NICE, 0},     {RLIMIT_SIGPENDING, 1024}};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct rlimit r = {rows[i].most, rows[i].most};
+		if (setrlimit(rows[i].what, &r) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* 0-2 the box's own /dev/null, then as lib/place.h says, then the build socket; nothing else. */
+static bool arrange(struct box_plan *p, const int *agent, int n)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int from[FD_BUILD + 1] = {null, null, null, p->upload, p->result, p->control};
+	for (int i = 0; i < n; i++)
+		from[BOX_FD_CGROUP + i] = agent[i];
+	for (int i = BOX_FD_CGROUP + n; i < FD_BUILD; i++)
+		from[i] = -1;
+	from[FD_BUILD] = p->build;
+	for (int i = 0; i <= FD_BUILD; i++) /* out of the way of each other first */
+		if (from[i] >= 0 && (from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_SPARE)) < 0)
+			return false;
+	for (int i = 0; i <= FD_BUILD; i++)
+		if (from[i] >= 0 ? dup3(from[i], i, i == FD_BUILD ? O_CLOEXEC : 0) < 0
+				 : close_range((unsigned)i, (unsigned)i, 0) != 0)
+			return false;
+	p->build = FD_BUILD;
+	return null >= 0 && close_range(FD_BUILD + 1, ~0u, 0) == 0;
+}
+
+static bool maps_written(const struct box_plan *p, int listener)
+{
+	struct box_note note = {.what = NOTE_MAPS};
+	char go;
+	int nfds = 0, none[WIRE_MAX_FDS];
+	/* Were sandboxd to die now, other children being built might keep its end of this socket open. */
+	struct timeval patience = {.tv_sec = 10};
+	return setsockopt(p->build, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
+	       chan_send(p->build, &note, sizeof note, &listener, listener >= 0 ? 1 : 0) == 0 &&
+	       chan_recv(p->build, &go, 1, none, &nfds) == 1;
+}
+
+void box_child(const struct box_plan *given)
+{
+	struct box_plan copy = *given, *p = &copy;
+	int agent[CG_TREES], n, listener = -1;
+	enum step step = STEP_NONE;
+	need(p, STEP_DEATHSIG, prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
+	need(p, STEP_SESSION, signals_as_new() && setsid() >= 0 && killed_first());
+	umask(0);
+	/* The cgroup namespace comes after: descriptors opened in it could not move a process to the agent's group. */
+	need(p, STEP_CGROUP_ENTER, cg_enter(p->cg, p->slot, &p->limits, agent, &n));
+	need(p, STEP_NAMESPACES, unshare(CLONE_NEWCGROUP) == 0);
+	need(p, STEP_NETWORK, sethostname("box", 3) == 0 && box_loopback_up());
+	if (p->listener)
+		need(p, STEP_LISTENER, (listener = box_listen(p->place->port)) >= 0);
+	if (!box_root(p, &step))
+		fail(p, step);
+	need(p, STEP_USERNS, setgroups(0, NULL) == 0 && unshare(CLONE_NEWUSER) == 0 && maps_written(p, listener));
+	need(p, STEP_IDS, box_ids_become(0, 0));
+	need(p, STEP_DESCRIPTORS, arrange(p, agent, n));
+	need(p, STEP_RLIMITS, set_rlimits(&p->limits));
+	need(p, STEP_CAPS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && box_caps());
+	need(p, STEP_LANDLOCK, box_landlock());
+	/* After the last change of ids, which would clear it. Had sandboxd died before, its end of the control
+	 * pipe would be closed, and the runner looks there. */
+	need(p, STEP_DEATHSIG, prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
+	umask(022);
+	struct box_note note = {.what = NOTE_EXEC};
+	need(p, STEP_SECCOMP,
+	     box_filters_load(&p->place->filters) && chan_send(p->build, &note, sizeof note, NULL, 0) == 0);
+	if (p->probe)
+		_exit(0);
+	char *argv[] = {(char[]){"pinfold-runner"}, NULL};
+	char *env[] = {(char[]){"PATH=/usr/local/bin:/usr/bin:/bin"}, (char[]){"LANG=C.UTF-8"}, (char[]){"TZ=UTC"},
+		       NULL};
+	execve("/opt/pinfold/pinfold-runner", argv, env);
+	fail(p, STEP_EXEC);
+}

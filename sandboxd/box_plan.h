@@ -1,0 +1,69 @@
+/*
+ * What the child that becomes a box is told, and the pieces it runs. Everything here is called in that
+ * child, as real root in new namespaces, before anything foreign runs. All pieces return false with errno.
+ */
+#ifndef SANDBOXD_BOX_PLAN_H
+#define SANDBOXD_BOX_PLAN_H
+#include "sandboxd/walls.h"
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct cg;
+
+struct box_limits {
+	uint32_t wall_seconds;
+	uint64_t memory_bytes;
+	uint32_t pids;
+	uint64_t workspace_bytes;
+	uint32_t workspace_inodes;
+};
+
+/* The two filters, compiled once at start. */
+struct box_filters {
+	struct sock_fprog calls, arguments;
+};
+
+/* What is the same for every box of this instance. */
+struct box_place {
+	const char *stage;  /* an empty root-owned folder to build on */
+	const char *runner; /* folder with the programs of the box */
+	uint16_t port;      /* the gateway's, inside */
+	struct box_filters filters;
+};
+
+struct box_plan {
+	const struct box_place *place;
+	const struct cg *cg;
+	uint32_t slot;
+	uid_t runner_uid, agent_uid; /* gids are the same numbers */
+	struct box_limits limits;
+	bool listener; /* a work box */
+	bool probe;    /* at start: build everything, run nothing */
+	int upload, result, control, build;
+};
+
+/* One note from the child to sandboxd, on the build socket. */
+enum note_what { NOTE_MAPS = 1, NOTE_EXEC, NOTE_FAILED };
+struct box_note {
+	int32_t what, step, error;
+};
+
+/* The whole of the child; never returns. */
+void box_child(const struct box_plan *p) __attribute__((noreturn));
+
+bool box_loopback_up(void);
+int box_listen(uint16_t port); /* descriptor or -1 */
+/* Each part of the new root; *step says which one failed. */
+bool box_root(const struct box_plan *p, enum step *step);
+bool box_etc(int etc);
+bool box_ids_become(uid_t uid, gid_t gid);
+bool box_caps(void);
+bool box_landlock(void);
+int box_landlock_abi(void); /* 0: none */
+bool box_filters_make(struct box_filters *f);
+bool box_filters_load(const struct box_filters *f);
+/* In sandboxd: the two lines of each map of the child. */
+bool box_ids_map(pid_t pid, uid_t runner, uid_t agent);
+#endif

@@ -1,0 +1,222 @@
+/*
+ * pinfold-sandboxd: the only privileged process of an instance. Theory of operation:
+ *
+ *   1. Checks that it is root and that nothing it was started with can leak: descriptors, umask, dumps.
+ *   2. Has the configuration parsed by a child that is nobody, and gets it back as messages in a sealed memfd.
+ *   3. Makes the folders and sockets, refusing any path that somebody else could have prepared.
+ *   4. Finds the cgroup trees, kills what an earlier life left there, and builds one box that runs nothing. If a
+ *      wall is missing it says which and ends: there is no way to run with fewer.
+ *   5. Starts stored, gateway, fcgi and steward, each as its own uid with exactly its descriptors, and starts a
+ *      dead one again.
+ *   6. Makes boxes when the steward asks (answer.c), passes each work box's listener to the gateway, tells the
+ *      steward when a box has ended, and destroys it.
+ *   7. On SIGTERM: steward, then boxes, then the others; removes what it made.
+ *
+ * One thread, one event loop, no waiting: everything slow happens in a child. It never parses anything that a
+ * caller or an agent wrote: ids are labels, numbers are bounded, uploads and results pass as descriptors. When
+ * it dies, everything dies with it (death signals, pid namespaces, ends of pipes).
+ */
+#include "lib/die.h"
+#include "lib/num.h"
+#include "lib/own.h"
+#include "lib/place.h"
+#include "lib/secret.h"
+#include "sandboxd/answer.h"
+#include "sandboxd/app.h"
+#include "sandboxd/folders.h"
+#include "sandboxd/settings.h"
+#include "sandboxd/stop.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void start_clean(int argc)
+{
+	log_open("pinfold-sandboxd");
+	if (argc != 1)
+		fatal("takes no arguments; see pinfold-sandboxd(8)");
+	if (geteuid() != 0)
+		fatal("must be started as root: run it by the service unit, or with sudo");
+	for (int fd = 0; fd < 3; fd++) /* a closed 0, 1 or 2 would become something that is written to */
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			_exit(1);
+	if (close_range(3, ~0u, 0) != 0)
+		fatal("the kernel has no close_range; Linux 5.9 or later is needed");
+	if (!place_init())
+		fatal("PINFOLD_ROOT must be an absolute path of at most 68 characters");
+	struct rlimit files;
+	umask(077);
+	if (chdir("/") != 0 || !undumpable() || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
+	    getrlimit(RLIMIT_NOFILE, &files) != 0)
+		fatal("cannot prepare the process: %m");
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* Below the run directory and elsewhere; the order is that of the tree. */
+static void make_folders(const struct conf *c)
+{
+	const struct cf_role *stored = conf_role(c, "stored");
+	const struct {
+		enum place in;
+		const char *name;
+		mode_t mode;
+		uid_t uid;
+		gid_t gid;
+	} rows[] = {
+	    {PLACE_RUN, "/public", 0750, 0, c->global.web_gid},
+	    {PLACE_RUN, "/store", 0710, stored->uid, c->shared_gid},
+	    {PLACE_RUN, "/admin", 0700, 0, 0},
+	    {PLACE_RUN, "/box", 0700, 0, 0},
+	    {PLACE_STATE, "", 0711, 0, 0},
+	    {PLACE_STATE, "/store", 0700, stored->uid, stored->gid},
+	    {PLACE_LOG, "", 0700, stored->uid, stored->gid},
+	};
+	/* The lock is never given back: it ends with the process. */
+	if (!folder_lock(folder_make(place_dir(PLACE_RUN), 0711, 0, 0)))
+		fatal("another pinfold-sandboxd runs this instance (it holds %s)", place_dir(PLACE_RUN));
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char path[700];
+		snprintf(path, sizeof path, "%s%s", place_dir(rows[i].in), rows[i].name);
+		close(folder_make(path, rows[i].mode, rows[i].uid, rows[i].gid));
+	}
+}
+
+/* Reaps every dead child; also those that a daemon left behind, which are nobody's. */
+static void reap(struct app *app)
+{
+	for (;;) {
+		siginfo_t info = {0};
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+			return;
+		if (!boxes_reap(&app->boxes, info.si_pid) && !children_reap(app, info.si_pid))
+			waitpid(info.si_pid, NULL, WNOHANG);
+	}
+}
+
+static void on_signal(void *owner, uint32_t events)
+{
+	struct app *app = owner;
+	struct signalfd_siginfo s;
+	(void)events;
+	if (read(app->signals.fd, &s, sizeof s) != (ssize_t)sizeof s)
+		return;
+	if (s.ssi_signo == SIGCHLD)
+		reap(app);
+	else if (app->stop == STOP_NO)
+		stop_begin(app);
+}
+
+static void catch_signals(struct app *app)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (!loop_open(&app->loop) || fd < 0 || !loop_add(&app->loop, &app->signals, fd, EPOLLIN, on_signal, app))
+		fatal("cannot watch for signals: %m");
+}
+
+static void probe_quiet(void *arg, const struct box *b)
+{
+	(void)arg;
+	(void)b;
+}
+
+static void probe_refused(void *arg, uint64_t op, const char *run, uint8_t kind, enum err code, const char *detail)
+{
+	(void)arg, (void)op, (void)run, (void)kind, (void)code;
+	fatal("no sandbox can be built on this machine: %s; see pinfold doctor", detail);
+}
+
+static void probe_exited(void *arg, const struct box *b)
+{
+	(void)arg;
+	if (b->status != 0)
+		fatal("no sandbox can be built on this machine: the trial box ended with %d", b->status);
+}
+
+static void probe_gone(void *arg, uint64_t op, const char *run, uint8_t kind, bool clean)
+{
+	(void)arg, (void)op, (void)run, (void)kind;
+	if (!clean)
+		fatal("no sandbox can be built on this machine: the trial box could not be removed");
+}
+
+/* Every wall is built once, for real, before any work is taken. */
+static void check_walls(struct app *app)
+{
+	app->boxes.sink =
+	    (struct box_sink){probe_quiet, probe_refused, probe_quiet, probe_quiet, probe_exited, probe_gone, NULL};
+	box_probe(&app->boxes);
+	while (boxes_busy(&app->boxes) > 0 && app->stop == STOP_NO)
+		loop_once(&app->loop, boxes_tick(&app->boxes, timer_ms()));
+}
+
+static void prepare_boxes(struct app *app)
+{
+	static char stage[200], runner[512];
+	struct boxes *b = &app->boxes;
+	const char *why;
+	snprintf(stage, sizeof stage, "%s/box", place_dir(PLACE_RUN));
+	snprintf(runner, sizeof runner, "%s/box", place_dir(PLACE_LIBEXEC));
+	b->place = (struct box_place){.stage = stage, .runner = runner, .port = app->conf.global.gateway_port};
+	if (!cg_open(&b->cg, place_dir(PLACE_RUN), &why))
+		fatal("no sandbox can be built on this machine: %s", why);
+	if (box_landlock_abi() < 2)
+		fatal("no sandbox can be built on this machine: Landlock is missing or older than ABI 2; boot with "
+		      "lsm=landlock,...");
+	if (!box_filters_make(&b->place.filters))
+		fatal("no sandbox can be built on this machine: seccomp filters cannot be made: %m");
+	if (!boxes_init(b, &app->loop, app->conf.global.max_boxes, app->conf.global.box_uid_base))
+		fatal("out of memory");
+	own_fd int dir = folder_check(runner);
+	if (dir < 0 || faccessat(dir, "pinfold-runner", X_OK, 0) != 0)
+		fatal("%s/pinfold-runner is missing; install pinfold again", runner);
+	check_walls(app);
+	b->sink = answer_sink(app);
+}
+
+int main(int argc, char **argv)
+{
+	static struct app app; /* large, and as long-lived as the process */
+	(void)argv;
+	start_clean(argc);
+	app.conf_fd = settings_load(&app.conf);
+	make_folders(&app.conf);
+	catch_signals(&app);
+	prepare_boxes(&app);
+	children_listen(&app);
+	log_info("ready: %u boxes, uids %u to %u", app.boxes.slots, app.boxes.uid_base,
+		 app.boxes.uid_base + 2 * app.boxes.slots - 1);
+	while (app.stop != STOP_DONE) {
+		uint64_t now = timer_ms();
+		const uint64_t next[] = {boxes_tick(&app.boxes, now), children_tick(&app, now), stop_tick(&app, now)};
+		uint64_t until = 0;
+		for (size_t i = 0; i < 3; i++)
+			if (next[i] != 0 && (until == 0 || next[i] < until))
+				until = next[i];
+		if (app.stop != STOP_DONE)
+			loop_once(&app.loop, until);
+	}
+	children_unlink();
+	if (!cg_close(&app.boxes.cg))
+		log_warn("a cgroup could not be removed; the next start sweeps it");
+	conf_free(&app.conf);
+	log_info("stopped");
+	return 0;
+}

@@ -1,0 +1,33 @@
+/*
+ * The channels to the steward and the gateway: the only place where sandboxd reads messages. What is sent
+ * never blocks: it queues, bounded, and a child that does not read is restarted.
+ */
+#ifndef SANDBOXD_MONITOR_H
+#define SANDBOXD_MONITOR_H
+#include "lib/wire.h"
+#include "sandboxd/loop.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct app;
+struct child;
+struct packet;
+
+struct sbx_from {
+	struct app *app;
+	struct child *child;
+	struct wire_conn conn;
+	struct source source; /* fd -1: closed */
+	struct packet *head, **tail;
+	unsigned queued;
+};
+
+/* fd is taken over. False with errno. */
+bool monitor_open(struct sbx_from *from, struct app *app, struct child *child, uint8_t role, int fd);
+void monitor_close(struct sbx_from *from);
+/* Sends n encoded bytes with a duplicate of fd (-1: none), if the peer has said HELLO. */
+void monitor_send(struct sbx_from *from, const uint8_t *frame, size_t n, int fd);
+/* A violation: the channel is closed, its child killed (and so restarted), a line is written. */
+void monitor_fail(struct sbx_from *from, const char *why);
+#endif

@@ -1,0 +1,174 @@
+/*
+ * Gets the configuration without reading it: a child that has given up root parses the files and writes
+ * messages into a memfd, which is sealed when the child is dead. Trusts the files' author (root) only within
+ * the rules checked here. Secrets are bytes that are copied from files into a pipe, never looked at.
+ */
+#include "sandboxd/settings.h"
+#include "lib/chan.h"
+#include "lib/die.h"
+#include "lib/num.h"
+#include "lib/own.h"
+#include "lib/place.h"
+#include "lib/secret.h"
+#include "sandboxd/folders.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NOBODY = 65534, PARSE_MS = 10000, PIPE_ROOM = 512 * 1024, BOXES_MAX = 1024, UID_LOWEST = 1000 };
+
+/* Nothing of the configuration is known yet, so the child becomes nobody; the group of the folder, unless it
+ * is root's, lets it read files that others may not. */
+static void become_parser(int out, gid_t reader) __attribute__((noreturn));
+static void become_parser(int out, gid_t reader)
+{
+	char program[512], root[512];
+	snprintf(program, sizeof program, "%s/pinfold-conf", place_dir(PLACE_LIBEXEC));
+	snprintf(root, sizeof root, "PINFOLD_ROOT=%s", place_root());
+	char *const argv[] = {(char[]){"pinfold-conf"}, NULL};
+	char *const env[] = {(char[]){"PATH=/usr/bin:/bin"}, (char[]){"LANG=C.UTF-8"}, root, NULL};
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (setgroups(reader != 0 ? 1 : 0, &reader) != 0 || setresgid(NOBODY, NOBODY, NOBODY) != 0 ||
+	    setresuid(NOBODY, NOBODY, NOBODY) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
+	    (out == 3 ? fcntl(3, F_SETFD, 0) : dup2(out, 3)) < 0 || close_range(4, ~0u, 0) != 0)
+		_exit(125);
+	execve(program, argv, env);
+	fatal("cannot run %s: %m", program);
+}
+
+static void parse(int out)
+{
+	own_fd int etc = folder_check(place_dir(PLACE_SYSCONF));
+	struct stat st;
+	if (etc < 0 || fstat(etc, &st) != 0)
+		fatal("%s is missing; run pinfold setup", place_dir(PLACE_SYSCONF));
+	pid_t pid = fork();
+	if (pid == 0)
+		become_parser(out, st.st_gid);
+	own_fd int pidfd = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0)
+		fatal("cannot start pinfold-conf: %m");
+	struct pollfd wait = {.fd = pidfd, .events = POLLIN};
+	if (poll(&wait, 1, PARSE_MS) != 1)
+		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+	siginfo_t info = {0};
+	if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED) != 0 || info.si_code != CLD_EXITED || info.si_status != 0)
+		fatal("the configuration in %s is not acceptable; run pinfold config check", place_dir(PLACE_SYSCONF));
+}
+
+static bool in_range(uint32_t id, const struct cf_global *g)
+{
+	return id >= g->box_uid_base && id < g->box_uid_base + 2 * g->max_boxes;
+}
+
+static void check(const struct conf *c)
+{
+	static const char *const needed[] = {"stored", "gateway", "fcgi", "steward"};
+	const struct cf_global *g = &c->global;
+	if (strcmp(g->run_dir, place_dir(PLACE_RUN)) != 0 || strcmp(g->state_dir, place_dir(PLACE_STATE)) != 0 ||
+	    strcmp(g->log_dir, place_dir(PLACE_LOG)) != 0 || strcmp(g->libexec_dir, place_dir(PLACE_LIBEXEC)) != 0)
+		fatal("the configuration names other folders than this program has; is it from another version?");
+	if (g->max_boxes < 1 || g->max_boxes > BOXES_MAX || g->gateway_port == 0)
+		fatal("the configuration must allow 1 to %d boxes and name a gateway port", BOXES_MAX);
+	if (g->box_uid_base < UID_LOWEST || g->box_uid_base > (uint32_t)INT32_MAX - 2 * BOXES_MAX)
+		fatal("box_uid_base %u is out of range; the first uid of boxes is at least %d", g->box_uid_base,
+		      UID_LOWEST);
+	if (g->web_gid == 0 || c->shared_gid == 0 || in_range(g->web_gid, g) || in_range(c->shared_gid, g) ||
+	    in_range(NOBODY, g))
+		fatal("the web server's and the shared group must be neither root's nor in the range of box uids");
+	for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+		const struct cf_role *r = conf_role(c, needed[i]);
+		if (r == NULL)
+			fatal("the configuration has no user for %s", needed[i]);
+		if (r->uid == 0 || r->gid == 0)
+			fatal("%s must not run as root; give it a user of its own", needed[i]);
+		if (in_range(r->uid, g) || in_range(r->gid, g))
+			fatal("the user of %s (%u) is in the range of box uids; move box_uid_base", needed[i], r->uid);
+		for (size_t j = 0; j < i; j++)
+			if (conf_role(c, needed[j])->uid == r->uid)
+				fatal("%s and %s have the same user; give each its own", needed[j], needed[i]);
+	}
+	for (uint32_t i = 0; i < c->nsecrets; i++)
+		if (c->secrets[i].name[0] == '.' || c->secrets[i].name[0] == '\0' ||
+		    strchr(c->secrets[i].name, '/') != NULL)
+			fatal("a secret's name must be a plain file name");
+}
+
+int settings_load(struct conf *c)
+{
+	int fd = bundle_new("pinfold-conf");
+	if (fd < 0)
+		fatal("memfd_create: %m");
+	parse(fd);
+	if (!bundle_seal(fd))
+		fatal("cannot seal the configuration: %m");
+	const char *why = conf_load(c, fd);
+	if (why != NULL)
+		fatal("the configuration is not acceptable: %s", why);
+	check(c);
+	return fd;
+}
+
+/* Copies one secret's frame into the pipe. A missing file is no error here: its user says what it lacks. */
+static bool copy_secret(int dir, const char *name, int to)
+{
+	own_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return true;
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != 0) {
+		log_error("secret %s must be a regular file of root's", name);
+		return false;
+	}
+	if ((st.st_mode & 077) != 0) {
+		log_warn("secret %s could be read by others (mode %04o); narrowed to 0600", name, st.st_mode & 07777u);
+		if (fchmod(fd, 0600) != 0)
+			return false;
+	}
+	uint8_t frame[1 + 64 + 2 + SECRET_MAX + 1];
+	size_t n = strlen(name);
+	frame[0] = (uint8_t)n;
+	memcpy(frame + 1, name, n);
+	ssize_t got = read(fd, frame + n + 3, SECRET_MAX + 1);
+	frame[n + 1] = (uint8_t)(got >> 8);
+	frame[n + 2] = (uint8_t)got;
+	bool ok = got >= 0 && got <= SECRET_MAX && write_all(to, frame, n + 3 + (size_t)got);
+	wipe(frame, sizeof frame);
+	if (!ok)
+		log_error("secret %s cannot be read, or is longer than %d bytes", name, SECRET_MAX);
+	return ok;
+}
+
+int settings_secrets(const struct conf *c, const char *role)
+{
+	char path[512];
+	snprintf(path, sizeof path, "%s/secrets", place_dir(PLACE_SYSCONF));
+	own_fd int dir = folder_check(path);
+	struct stat st;
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+		return -1;
+	own_fd int reader = ends[0], writer = ends[1];
+	if (fcntl(writer, F_SETPIPE_SZ, PIPE_ROOM) < 0 || fcntl(reader, F_SETFL, 0) != 0)
+		return -1;
+	if (dir >= 0 && fstat(dir, &st) == 0 && (st.st_mode & 077) != 0) {
+		log_warn("%s was open to others (mode %04o); narrowed to 0700", path, st.st_mode & 07777u);
+		if (fchmod(dir, 0700) != 0)
+			return -1;
+	}
+	for (uint32_t i = 0; i < c->nsecrets; i++)
+		if (dir >= 0 && strcmp(c->secrets[i].role, role) == 0 && !copy_secret(dir, c->secrets[i].name, writer))
+			return -1;
+	return steal_fd(&reader);
+}
