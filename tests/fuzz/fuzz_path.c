@@ -1,0 +1,50 @@
+/* Any bytes as a path and as text: what is accepted keeps the rules, what is cleaned is clean. */
+#include "lib/json.h"
+#include "lib/path.h"
+#include "lib/text.h"
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_path(const char *p, size_t size)
+{
+	char copy[PATH_MAX_CHARS + 1], slashed[PATH_MAX_CHARS + 3], ext[16];
+	if (!path_valid(p, size))
+		return;
+	if (size == 0 || size > PATH_MAX_CHARS || p[0] == '/' || p[size - 1] == '/')
+		abort();
+	memcpy(copy, p, size);
+	copy[size] = 0;
+	if (strlen(copy) != size || !path_allow_valid(p, size) || !path_allow_covers(copy, copy) ||
+	    path_conflict(copy, copy))
+		abort();
+	slashed[0] = '/';
+	memcpy(slashed + 1, copy, size);
+	slashed[size + 1] = '/';
+	slashed[size + 2] = 0;
+	if (strstr(slashed, "//") != NULL || strstr(slashed, "/../") != NULL || strstr(slashed, "/./") != NULL ||
+	    strcasestr(slashed, "/.git/") != NULL || strstr(slashed, "/-") != NULL)
+		abort();
+	path_extension(copy, ext, sizeof ext);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *p = (const char *)data;
+	check_path(p, size);
+	size_t cap = size == 0 ? 0 : data[0] % 32u;
+	for (int kind = TEXT_LINE; kind <= TEXT_BODY; kind++) {
+		own_buf struct buf one, two;
+		buf_init(&one, 4096);
+		buf_init(&two, 4096);
+		text_clean(&one, p, size, (enum text_kind)kind, cap);
+		if (one.n > cap || !utf8_valid(one.p, one.n, NULL))
+			abort();
+		/* Clean text stays as it is. */
+		if (text_clean(&two, (char *)one.p, one.n, (enum text_kind)kind, cap) || one.n != two.n)
+			abort();
+	}
+	return 0;
+}

@@ -1,0 +1,177 @@
+/* Vectors for the three steps of cleaning, their order, and cuts at every cap. */
+#include "lib/json.h"
+#include "lib/text.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define DOTS "\xe2\x80\xa6"
+
+static size_t put(char *out, uint32_t c)
+{
+	if (c < 0x80) {
+		out[0] = (char)c;
+		return 1;
+	}
+	size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	for (size_t i = n - 1; i > 0; i--) {
+		out[i] = (char)(0x80 | (c & 0x3f));
+		c >>= 6;
+	}
+	out[0] = (char)((0xf00 >> n & 0xff) | c);
+	return n;
+}
+
+static bool stays(uint32_t c, enum text_kind kind)
+{
+	own_buf struct buf b;
+	char s[8] = "<";
+	buf_init(&b, 64);
+	size_t n = 1 + put(s + 1, c);
+	s[n++] = '>';
+	bool changed = text_clean(&b, s, n, kind, 64);
+	assert_int_equal(changed, b.n != n);
+	if (changed)
+		assert_memory_equal(b.p, "<>", 2);
+	else
+		assert_memory_equal(b.p, s, n);
+	return !changed;
+}
+
+static bool listed(uint32_t c)
+{
+	return c <= 0x1f || (c >= 0x7f && c <= 0x9f) || c == 0x200e || c == 0x200f || c == 0x061c ||
+	       (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || (c >= 0x200b && c <= 0x200d) ||
+	       c == 0x2060 || c == 0xfeff || (c >= 0xe0000 && c <= 0xe007f);
+}
+
+static void t_every_character(void **state)
+{
+	(void)state;
+	for (uint32_t c = 0; c <= 0x10ffff; c++) {
+		if (c >= 0xd800 && c <= 0xdfff)
+			continue;
+		bool body = stays(c, TEXT_BODY);
+		if (body != (!listed(c) || c == '\n' || c == '\t'))
+			fail_msg("U+%04X in body text", c);
+		if (listed(c) && stays(c, TEXT_LINE))
+			fail_msg("U+%04X in a label", c);
+	}
+}
+
+static void t_labels(void **state)
+{
+	(void)state;
+	static const uint32_t gone[] = {0xad,   0x34f,  0x115f,  0x1160,   0x17b4,  0x17b5,  0x180b,  0x180f, 0x2028,
+					0x2029, 0x2061, 0x2064,  0x2065,   0x206a,  0x206f,  0x3164,  0xfe00, 0xfe0f,
+					0xffa0, 0xfff9, 0xfffb,  0x1d173,  0x1d17a, 0xe0100, 0xe01ef, 0xfffe, 0xffff,
+					0xfdd0, 0xfdef, 0x1fffe, 0x10ffff, '\n',    '\t',    '\r'};
+	static const uint32_t kept[] = {' ', 'a', 0xa0, 0xac, 0xae, 0xe9, 0x300, 0x4e2d, 0xfffc, 0xfffd, 0x1f600};
+	for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++)
+		if (stays(gone[i], TEXT_LINE))
+			fail_msg("U+%04X stayed", gone[i]);
+	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+		if (!stays(kept[i], TEXT_LINE))
+			fail_msg("U+%04X went", kept[i]);
+	/* Variation selectors of emoji survive in body text. */
+	assert_true(stays(0xfe0f, TEXT_BODY));
+}
+
+static void cleans(const char *in, enum text_kind kind, size_t cap, const char *want, bool changed)
+{
+	own_buf struct buf b;
+	buf_init(&b, 4096);
+	assert_int_equal(text_clean(&b, in, strlen(in), kind, cap), changed);
+	assert_string_equal(buf_cstr(&b), want);
+}
+
+static void t_order(void **state)
+{
+	(void)state;
+	/* What is removed does not count towards the cap. */
+	cleans("\x1b[2Jab\xe2\x80\x8b"
+	       "c",
+	       TEXT_LINE, 6, "[2Jabc", true);
+	cleans("abc\xe2\x80\xae", TEXT_LINE, 3, "abc", true);
+	cleans("a\r\nb\tc", TEXT_BODY, 10, "a\nb\tc", true);
+	cleans("a\nb\tc", TEXT_BODY, 10, "a\nb\tc", false);
+	cleans("a\nb\tc", TEXT_LINE, 10, "abc", true);
+	cleans("", TEXT_LINE, 10, "", false);
+	cleans("\xe2\x80\x8b\x01", TEXT_LINE, 10, "", true);
+	cleans("a\xff"
+	       "b",
+	       TEXT_LINE, 10, "ab", true);
+	/* A family emoji falls apart into its members, whole. */
+	cleans("\xf0\x9f\x91\xa8\xe2\x80\x8d\xf0\x9f\x91\xa9", TEXT_BODY, 8, "\xf0\x9f\x91\xa8\xf0\x9f\x91\xa9", true);
+}
+
+static void t_cuts(void **state)
+{
+	(void)state;
+	cleans("abcdefgh", TEXT_LINE, 8, "abcdefgh", false);
+	cleans("abcdefghi", TEXT_LINE, 8, "abcde" DOTS, true);
+	cleans("abcd", TEXT_LINE, 3, DOTS, true);
+	cleans("abcd", TEXT_LINE, 2, "ab", true);
+	cleans("abcd", TEXT_LINE, 0, "", true);
+	cleans("\xc3\xa9\xc3\xa9", TEXT_LINE, 3, DOTS, true);
+	cleans("\xc3\xa9\xc3\xa9", TEXT_LINE, 1, "", true);
+	cleans("\xe2\x82\xac", TEXT_LINE, 3, "\xe2\x82\xac", false);
+	static const char *const texts[] = {"aaaaaaaaaa",
+					    "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9",
+					    "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac",
+					    "\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80",
+					    "\xf0\x9f\x87\xab\xf0\x9f\x87\xb7\xf0\x9f\x87\xa9\xf0\x9f\x87\xaa",
+					    "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z\xc3\xa9\xe2\x82\xac"};
+	for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++)
+		for (size_t cap = 0; cap <= 24; cap++) {
+			own_buf struct buf b;
+			size_t n = strlen(texts[t]), at;
+			buf_init(&b, 64);
+			buf_adds(&b, "kept:");
+			bool changed = text_clean(&b, texts[t], n, TEXT_BODY, cap);
+			assert_memory_equal(b.p, "kept:", 5);
+			size_t len = b.n - 5;
+			assert_true(len <= cap);
+			assert_true(utf8_valid(b.p + 5, len, &at));
+			assert_int_equal(changed, n > cap);
+			if (changed && cap >= 3)
+				assert_memory_equal(b.p + b.n - 3, DOTS, 3);
+			/* No character less than would fit. */
+			if (changed && cap >= 3)
+				assert_true(len + 4 > cap);
+		}
+}
+
+static void t_log(void **state)
+{
+	(void)state;
+	own_buf struct buf b;
+	buf_init(&b, 256);
+	text_log(&b, "a\n\x1b]52;c;x\x07\xc2\x85\x7f\0z", 16, 100);
+	assert_string_equal(buf_cstr(&b), "a\\x0a\\x1b]52;c;x\\x07\\xc2\\x85\\x7f\\x00z");
+	for (size_t cap = 0; cap < 12; cap++) {
+		buf_reset(&b);
+		text_log(&b, "ab\ncd\n", 6, cap);
+		assert_true(b.n <= cap);
+	}
+	buf_reset(&b);
+	text_log(&b, "abcdef", 6, 5);
+	assert_string_equal(buf_cstr(&b), "ab...");
+	/* A full buffer ends it. */
+	own_buf struct buf small;
+	buf_init(&small, 4);
+	text_log(&small, "abcdef", 6, 100);
+	assert_true(buf_failed(&small));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(t_every_character), cmocka_unit_test(t_labels),
+					   cmocka_unit_test(t_order), cmocka_unit_test(t_cuts),
+					   cmocka_unit_test(t_log)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
