@@ -94,12 +94,15 @@ static void start(struct app *app, const struct waiting *w)
 	struct st_run_work work;
 	int fds[2];
 	enum err e = tell_heard(app, st_call_run_start(app->store, &m, NULL, &work, fds));
-	if (e == ERR_ILLEGAL_RUN_TRANSITION || e == ERR_RUN_NOT_FOUND)
-		return; /* cancelled or removed in the meantime */
+	if (e == ERR_ILLEGAL_RUN_TRANSITION || e == ERR_RUN_NOT_FOUND || e == ERR_ALREADY_ACTIVE) {
+		app->resync_at = timer_ms(); /* cancelled or removed in the meantime, or started and forgotten */
+		return;
+	}
 	if (e != ERR_OK) {
 		log_warn("run %s of %s is not started: %s", w->run, w->tenant, err_code(e));
 		queue_add(&app->queue, w->tenant, w->run, w->created_at);
-		app->resync = app->resync || e == ERR_STORE_UNAVAILABLE;
+		if (e == ERR_STORE_UNAVAILABLE)
+			app->resync_at = timer_ms() + LAUNCH_PAUSE;
 		app->launch_at = timer_ms() + LAUNCH_PAUSE;
 		return;
 	}
@@ -107,7 +110,7 @@ static void start(struct app *app, const struct waiting *w)
 	struct run *r = run_new(app, w->tenant, w->run);
 	if (r == NULL) {
 		close(fds[1]);
-		app->resync = true; /* it will be found running and alone */
+		app->resync_at = timer_ms() + LAUNCH_PAUSE; /* it will be found running and alone */
 		return;
 	}
 	r->upload_fd = fds[1];

@@ -32,14 +32,6 @@
 
 static struct app app;
 
-struct run *app_run(const struct app *a, const char *run)
-{
-	for (size_t i = 0; i < a->nruns; i++)
-		if (strcmp(a->runs[i]->run, run) == 0)
-			return a->runs[i];
-	return NULL;
-}
-
 static void open_signals(void)
 {
 	sigset_t set;

@@ -45,6 +45,14 @@ static const struct step_row steps[STEP__COUNT] = {
 
 /* --- life and death of the record ------------------------------------------------------------ */
 
+struct run *app_run(const struct app *a, const char *run)
+{
+	for (size_t i = 0; i < a->nruns; i++)
+		if (strcmp(a->runs[i]->run, run) == 0)
+			return a->runs[i];
+	return NULL;
+}
+
 struct run *run_new(struct app *app, const char *tenant, const char *run)
 {
 	if (app->nruns >= MAX_RUNS)

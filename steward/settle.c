@@ -55,7 +55,7 @@ static void decide(struct run *r)
 		r->reason = "sandbox_cleanup_failed";
 	} else if (r->cancelled) {
 		r->error = ERR_CANCELLED_BY_REQUEST;
-		r->reason = "cancelled";
+		r->reason = "cancelled_by_request";
 	} else if (r->error == ERR_OK) {
 		r->reason = "completed";
 	}

@@ -1,0 +1,164 @@
+/* Small parts of the steward: the queue's fairness, what a check's end means, request.json. */
+#include "lib/chan.h"
+#include "lib/own.h"
+#include "steward/queue.h"
+#include "steward/request.h"
+#include "steward/verdict.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static bool anyone(void *arg, const char *tenant)
+{
+	(void)arg;
+	(void)tenant;
+	return true;
+}
+
+static bool but_not(void *arg, const char *tenant)
+{
+	return strcmp(arg, tenant) != 0;
+}
+
+static void t_queue(void **state)
+{
+	(void)state;
+	struct queue q = {0};
+	struct waiting w;
+	char order[64] = "";
+	for (int i = 0; i < 5; i++) {
+		char run[16];
+		snprintf(run, sizeof run, "a%d", i);
+		queue_add(&q, "a", run, 100 - (uint64_t)i); /* the last is the oldest */
+	}
+	queue_add(&q, "b", "b0", 500);
+	queue_add(&q, "c", "c0", 600);
+	queue_add(&q, "b", "b1", 501);
+	queue_add(&q, "b", "b1", 501);
+	assert_int_equal(q.n, 8);
+	while (queue_take(&q, anyone, NULL, &w)) {
+		strcat(order, w.run);
+		strcat(order, " ");
+	}
+	assert_string_equal(order, "a4 b0 c0 a3 b1 a2 a1 a0 ");
+	/* One that is at its limit is passed over, not waited for. */
+	queue_add(&q, "a", "a9", 1);
+	queue_add(&q, "b", "b9", 2);
+	assert_true(queue_take(&q, but_not, (void *)(uintptr_t) "a", &w));
+	assert_string_equal(w.run, "b9");
+	assert_false(queue_take(&q, but_not, (void *)(uintptr_t) "a", &w));
+	assert_false(queue_remove(&q, "b", "a9"));
+	assert_false(queue_take_older(&q, 1, &w));
+	assert_true(queue_take_older(&q, 2, &w));
+	assert_int_equal(q.n, 0);
+	queue_free(&q);
+}
+
+static void t_outcomes(void **state)
+{
+	(void)state;
+	static const char *const unittest[] = {"python3", "-m", "unittest", "discover"};
+	static const char *const pytest[] = {"python3", "-m", "pytest", "-q"};
+	static const char *const git[] = {"git", "diff", "--check"};
+	static const struct {
+		const char *const *argv;
+		bool started;
+		int32_t status;
+		bool timed_out, truncated;
+		const char *output;
+		enum outcome want;
+	} v[] = {
+	    {unittest, true, 0, false, false, "..\n----\nRan 2 tests in 0.001s\n\nOK\n", OUTCOME_PASSED},
+	    {unittest, true, 0, false, false, "\n----\nRan 1 test in 0.001s\n\nOK\n", OUTCOME_PASSED},
+	    {unittest, true, 0, false, false, "\n----\nRan 0 tests in 0.000s\n\nOK\n", OUTCOME_NO_TESTS},
+	    {unittest, true, 5, false, false, "\n----\nRan 0 tests in 0.000s\n\nNO TESTS RAN\n", OUTCOME_NO_TESTS},
+	    /* the last such line counts, and only a line of its own */
+	    {unittest, true, 0, false, false, "Ran 7 tests\nRan 0 tests in 0.000s\n", OUTCOME_NO_TESTS},
+	    {unittest, true, 0, false, false, "x Ran 7 tests in 1s\nOK\n", OUTCOME_NO_TESTS},
+	    {unittest, true, 0, false, false, "", OUTCOME_NO_TESTS},
+	    {unittest, true, 0, false, true, "xxxx", OUTCOME_PASSED},
+	    {unittest, true, 1, false, false, "Ran 2 tests in 0.1s\nFAILED\n", OUTCOME_FAILED},
+	    {unittest, true, 1, false, false, "Traceback", OUTCOME_FAILED},
+	    {pytest, true, 0, false, false, "1 passed", OUTCOME_PASSED},
+	    {pytest, true, 5, false, false, "no tests ran", OUTCOME_NO_TESTS},
+	    {pytest, true, 1, false, false, "", OUTCOME_FAILED},
+	    {git, true, 0, false, false, "", OUTCOME_PASSED},
+	    {git, true, 5, false, false, "", OUTCOME_FAILED},
+	    {git, true, -9, false, false, "", OUTCOME_KILLED},
+	    {git, true, -9, true, false, "", OUTCOME_TIMEOUT},
+	    {git, false, 0, false, false, "", OUTCOME_FAILED},
+	};
+	for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
+		uint32_t argc = v[i].argv == git ? 3 : 4;
+		enum outcome got = verdict_outcome(v[i].argv, argc, v[i].started, v[i].status, v[i].timed_out,
+						   v[i].truncated, v[i].output, strlen(v[i].output));
+		if (got != v[i].want)
+			fail_msg("row %zu: %s", i, outcome_names[got]);
+	}
+	assert_int_equal(verdict_exit_code(true, -9), 137);
+	assert_int_equal(verdict_exit_code(true, 3), 3);
+	assert_int_equal(verdict_exit_code(false, 0), 127);
+}
+
+static enum err read_text(struct request *rq, const char *text)
+{
+	own_fd int fd = bundle_new("request");
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	return request_read(rq, fd);
+}
+
+static void t_request(void **state)
+{
+	(void)state;
+	struct request rq;
+	own_buf struct buf b;
+	buf_init(&b, 100000);
+	assert_int_equal(read_text(&rq,
+				   "{\"instruction\":\"fix \\\"it\\\"\",\"allowedPaths\":[\"src/**\"],"
+				   "\"checks\":[[\"git\",\"diff\",\"--check\"],[\"python3\",\"-m\",\"pytest\",\"-q\"]],"
+				   "\"permissions\":{\"bash\":\"ask\"}}"),
+			 ERR_OK);
+	struct request_facts f = {.run = "r-1",
+				  .model = "m",
+				  .max_steps = 12,
+				  .wall_seconds = 180,
+				  .tool_output_bytes = 200000,
+				  .patch_bytes = 100000,
+				  .gateway_port = 9797};
+	request_write(&b, &rq, &f);
+	assert_string_equal(
+	    buf_cstr(&b),
+	    "{\"task_id\":\"r-1\",\"run_id\":\"r-1\",\"instruction\":\"fix \\\"it\\\"\","
+	    "\"allowed_paths\":[\"src/**\"],\"verification\":[{\"name\":\"check-1\",\"argv\":[\"git\",\"diff\","
+	    "\"--check\"]},{\"name\":\"check-2\",\"argv\":[\"python3\",\"-m\",\"pytest\",\"-q\"]}],"
+	    "\"limits\":{\"max_steps\":12,\"wall_time_seconds\":180,\"max_tool_output_bytes\":200000,"
+	    "\"max_patch_bytes\":100000},\"model\":\"m\",\"gateway_url\":\"http://127.0.0.1:9797/internal/v1\","
+	    "\"permissions\":{\"bash\":\"ask\"}}");
+	request_free(&rq);
+	static const char *const bad[] = {
+	    "",
+	    "[]",
+	    "{}",
+	    "{\"instruction\":\"x\",\"allowedPaths\":[],\"checks\":[[\"a\"]]}",
+	    "{\"instruction\":\"x\",\"allowedPaths\":[\"a\"],\"checks\":[[]]}",
+	    "{\"instruction\":\"x\",\"allowedPaths\":[1],\"checks\":[[\"a\"]]}",
+	    "{\"instruction\":\"x\",\"allowedPaths\":[\"a\\u0000b\"],\"checks\":[[\"a\"]]}",
+	    "{\"instruction\":\"x\",\"allowedPaths\":[\"a\"],\"checks\":[[\"a\"],[\"a\"],[\"a\"],"
+	    "[\"a\"],[\"a\"]]}"};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		assert_int_equal(read_text(&rq, bad[i]), ERR_INTERNAL_ERROR);
+		request_free(&rq);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(t_queue), cmocka_unit_test(t_outcomes),
+					   cmocka_unit_test(t_request)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
