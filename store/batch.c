@@ -115,12 +115,13 @@ void server_run(struct server *sv)
 	watch(sv, &sv->signal_fd);
 	while (!sv->stop) {
 		struct epoll_event ev[EVENTS];
-		int wait = store_turn(sv->store);
+		int wait = store_idle(sv->store);
 		if (wait < 0 || wait > LOOK_AROUND_MS)
 			wait = LOOK_AROUND_MS;
 		int n = epoll_wait(sv->epoll, ev, EVENTS, wait);
 		if (n < 0 && errno != EINTR)
 			fatal("epoll: %m");
+		store_turn(sv->store);
 		/* What does not fit into this batch stays ready for the next. */
 		for (int i = 0; i < n && sv->nanswers < BATCH_REQUESTS && sv->answer_bytes < BATCH_BYTES; i++)
 			on_ready(sv, &ev[i]);

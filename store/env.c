@@ -228,10 +228,14 @@ void store_flush(struct store *s)
 	s->flushes++;
 }
 
-int store_turn(struct store *s)
+void store_turn(struct store *s)
 {
 	clock_turn(s);
 	floor_turn(&s->floor);
+}
+
+int store_idle(struct store *s)
+{
 	if (!s->log_grew)
 		return -1;
 	uint64_t at = timer_ms();

@@ -22,9 +22,11 @@ struct store *store_open(const char *state_dir);
 void store_close(struct store *s);
 /* Makes every commit since the last call durable. Does nothing when there was none. */
 void store_flush(struct store *s);
-/* To be called once a batch: looks at the clock, forgets the last measure of free space, and
- * checkpoints when it is time. Returns the milliseconds until it wants to be called again, or -1. */
-int store_turn(struct store *s);
+/* A new batch begins: looks at the clock and forgets the last measure of free space. */
+void store_turn(struct store *s);
+/* Nothing to do: checkpoints when it is time. Returns the milliseconds until it wants to be called
+ * again, or -1. */
+int store_idle(struct store *s);
 /* This batch's moment, milliseconds since the epoch; see clock.c for what a step back does. */
 uint64_t store_now(const struct store *s);
 /* Is there room for new work? Revocations and terminal states do not ask. */

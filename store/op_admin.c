@@ -66,9 +66,10 @@ static bool list_token(void *with, const char *token_id, const struct rec_token 
 				     .expires_at = r->expires_at,
 				     .revoked = r->revoked};
 	uint8_t *p = wire_list_room(&l->list, ST_MAX_TOKEN_ITEM);
-	if (p == NULL)
+	size_t n = p == NULL ? 0 : st_put_token_item(p, ST_MAX_TOKEN_ITEM, &item);
+	if (n == 0)
 		return false;
-	wire_list_add(&l->list, st_put_token_item(p, ST_MAX_TOKEN_ITEM, &item));
+	wire_list_add(&l->list, n);
 	return true;
 }
 

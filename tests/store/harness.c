@@ -1,0 +1,247 @@
+/* The store's rig. Runs as root and makes stored and its callers into unprivileged uids. */
+#include "tests/store/harness.h"
+#include "gen/conf_msg.h"
+#include "lib/chan.h"
+#include "lib/die.h"
+#include "lib/num.h"
+#include "lib/place.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+uid_t rig_uid(enum rig_role role)
+{
+	return role == RIG_ADMIN ? 0 : RIG_UID + 1 + (uid_t)role;
+}
+
+void rig_become(enum rig_role role)
+{
+	if (seteuid(0) != 0 || seteuid(rig_uid(role)) != 0)
+		fatal("seteuid: %m");
+}
+
+static void frame(int fd, const uint8_t *buf, size_t n)
+{
+	if (n == 0 || !bundle_add(fd, buf, n))
+		fatal("the configuration could not be written");
+}
+
+static int make_conf(const struct rig *r)
+{
+	static const char *const names[] = {"fcgi", "gateway", "steward"};
+	uint8_t buf[4096];
+	int fd = bundle_new("conf");
+	struct cf_global g = {.run_dir = r->dir, .state_dir = r->state, .log_dir = r->dir, .libexec_dir = r->dir};
+	if (fd < 0)
+		fatal("memfd: %m");
+	frame(fd, buf, cf_put_global(buf, sizeof buf, 0, &g));
+	struct cf_role stored = {.name = "stored", .uid = RIG_UID, .gid = RIG_UID};
+	frame(fd, buf, cf_put_role(buf, sizeof buf, 0, &stored));
+	for (size_t i = 0; i < 3; i++) {
+		struct cf_role m = {.name = names[i], .uid = rig_uid((enum rig_role)i), .gid = RIG_UID};
+		frame(fd, buf, cf_put_role(buf, sizeof buf, 0, &m));
+	}
+	struct cf_shared_gid gid = {.gid = RIG_UID};
+	frame(fd, buf, cf_put_shared_gid(buf, sizeof buf, 0, &gid));
+	struct cf_end end = {0};
+	frame(fd, buf, cf_put_end(buf, sizeof buf, 0, &end));
+	if (!bundle_seal(fd))
+		fatal("sealing the configuration: %m");
+	return fd;
+}
+
+void rig_open(struct rig *r, const char *parent)
+{
+	if (geteuid() != 0) {
+		fprintf(stderr, "the store's tests make uids and must run as root: skipped\n");
+		exit(77);
+	}
+	memset(r, 0, sizeof *r);
+	const char *program = getenv("PINFOLD_STORED");
+	(void)snprintf(r->program, sizeof r->program, "%s", program != NULL ? program : "./pinfold-stored");
+	(void)snprintf(r->dir, sizeof r->dir, "%s/pinfold-rig-XXXXXX", parent != NULL ? parent : "/tmp");
+	if (mkdtemp(r->dir) == NULL || chmod(r->dir, 0755) != 0)
+		fatal("%s: %m", r->dir);
+	(void)snprintf(r->sock, sizeof r->sock, "%s/store.sock", r->dir);
+	(void)snprintf(r->admin, sizeof r->admin, "%s/admin.sock", r->dir);
+	(void)snprintf(r->state, sizeof r->state, "%s/state", r->dir);
+	(void)snprintf(r->log, sizeof r->log, "%s/log", r->dir);
+	if (mkdir(r->state, 0700) != 0 || chown(r->state, RIG_UID, RIG_UID) != 0)
+		fatal("%s: %m", r->state);
+	/* Wider than sandboxd makes them, so that the wrong uid gets as far as the check of its uid. */
+	r->listen_fd = chan_listen(r->sock, SOCK_SEQPACKET, 0666, 0, 0, 64);
+	r->admin_fd = chan_listen(r->admin, SOCK_SEQPACKET, 0666, 0, 0, 16);
+	if (r->listen_fd < 0 || r->admin_fd < 0)
+		fatal("sockets: %m");
+	r->control = -1;
+}
+
+static void child(struct rig *r, int control)
+{
+	int from[5] = {control, make_conf(r), open("/dev/null", O_RDONLY), r->listen_fd, r->admin_fd};
+	int log = open(r->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+	/* First out of the way of the numbers they are to have. */
+	for (int i = 0; i < 5; i++)
+		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 100);
+	int null = open("/dev/null", O_RDWR);
+	if (dup2(null, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+		_exit(126);
+	for (int i = 0; i < 5; i++)
+		if (dup2(from[i], CHILD_FD_CONTROL + i) < 0)
+			_exit(126);
+	for (int fd = CHILD_FD__FIRST_FREE; fd < 100; fd++)
+		close(fd);
+	gid_t gid = RIG_UID;
+	if (setgroups(1, &gid) != 0 || setgid(RIG_UID) != 0 || setuid(RIG_UID) != 0)
+		_exit(126);
+	execl(r->program, "pinfold-stored", (char *)NULL);
+	_exit(127);
+}
+
+void rig_start(struct rig *r)
+{
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		fatal("socketpair: %m");
+	r->pid = fork();
+	if (r->pid < 0)
+		fatal("fork: %m");
+	if (r->pid == 0)
+		child(r, pair[1]);
+	close(pair[1]);
+	r->control = pair[0];
+}
+
+int rig_stop(struct rig *r, int sig)
+{
+	int status = 0;
+	if (r->pid <= 0)
+		return 0;
+	if (sig != 0)
+		(void)kill(r->pid, sig);
+	if (r->control >= 0 && sig == 0)
+		close(r->control);
+	while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (sig != 0 && r->control >= 0)
+		close(r->control);
+	r->control = -1;
+	r->pid = 0;
+	return status;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+void rig_close(struct rig *r)
+{
+	(void)rig_stop(r, SIGKILL);
+	close(r->listen_fd);
+	close(r->admin_fd);
+	(void)nftw(r->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+struct ask *rig_ask(struct rig *r, enum rig_role role)
+{
+	struct st_ping m = {0};
+	struct st_ok ok;
+	struct ask *a = ask_new(role == RIG_ADMIN ? r->admin : r->sock, role == RIG_NOBODY ? 500 : RIG_PATIENCE_MS);
+	if (a == NULL)
+		fatal("no memory");
+	if (RIG_AS(role, st_call_ping(a, &m, NULL, &ok, NULL)) == ERR_OK)
+		return a;
+	ask_free(a);
+	return NULL;
+}
+
+int rig_connect(struct rig *r, enum rig_role role)
+{
+	rig_become(role);
+	int fd = chan_connect(role == RIG_ADMIN ? r->admin : r->sock);
+	rig_become(RIG_ADMIN);
+	return fd;
+}
+
+int rig_memfd(const void *p, size_t n)
+{
+	int fd = bundle_new("content");
+	if (fd < 0 || !write_all(fd, p, n))
+		fatal("memfd: %m");
+	return fd;
+}
+
+void rig_tenant(struct rig *r, const char *tenant)
+{
+	struct st_tenant_put m = {.tenant = tenant};
+	struct st_ok ok;
+	struct ask *a = rig_ask(r, RIG_ADMIN);
+	if (a == NULL || st_call_tenant_put(a, &m, NULL, &ok, NULL) != ERR_OK)
+		fatal("the tenant could not be made; see %s", r->log);
+	ask_free(a);
+}
+
+struct st_run_create rig_run(const char *tenant, const char *run)
+{
+	static const uint8_t fingerprint[32] = {1, 2, 3};
+	return (struct st_run_create){.tenant = tenant,
+				      .run = run,
+				      .agent = "builtin",
+				      .profile = "default",
+				      .provider = "scripted",
+				      .model = "model-1",
+				      .fingerprint = {fingerprint, sizeof fingerprint},
+				      .max_steps = 10,
+				      .wall_seconds = 60,
+				      .approval_wait_seconds = 600,
+				      .max_requests = 12,
+				      .created_by = "tests"};
+}
+
+enum err rig_create(struct ask *fcgi, const struct st_run_create *m, struct st_run_state *state)
+{
+	int fds[2] = {rig_memfd("{\"instruction\":\"x\"}", 19), rig_memfd("upload", 6)};
+	struct st_run_state ignored;
+	enum err e = RIG_AS(RIG_FCGI, st_call_run_create(fcgi, m, fds, state != NULL ? state : &ignored, NULL));
+	close(fds[0]);
+	close(fds[1]);
+	return e;
+}
+
+enum err rig_running(struct ask *fcgi, struct ask *steward, const char *tenant, const char *run, uint32_t max_requests)
+{
+	struct st_run_create m = rig_run(tenant, run);
+	m.max_requests = max_requests;
+	struct st_run_start s = {.tenant = tenant, .run = run, .expires_at = clock_ms() + 3600 * 1000};
+	struct st_run_work work;
+	enum err e = rig_create(fcgi, &m, NULL);
+	return e != ERR_OK ? e : RIG_AS(RIG_STEWARD, st_call_run_start(steward, &s, NULL, &work, NULL));
+}
+
+bool rig_logged(struct rig *r, const char *text)
+{
+	for (int i = 0; i < 500; i++) {
+		size_t n;
+		char *log = file_read(AT_FDCWD, r->log, 1 << 20, &n);
+		bool found = log != NULL && strstr(log, text) != NULL;
+		free(log);
+		if (found)
+			return true;
+		(void)poll(NULL, 0, 20);
+	}
+	return false;
+}

@@ -1,0 +1,223 @@
+/* Events, approvals, lists and subscriptions, against a real process. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/store/steps.h"
+#include <cmocka.h>
+
+static void events(void **state)
+{
+	(void)state;
+	struct st_events_taken a;
+	struct st_run_state s;
+	assert_int_equal(rig_running(fcgi, steward, "acme", "events", 5), ERR_OK);
+	assert_int_equal(append("events", "step", 20, 3, &a), ERR_OK);
+	assert_int_equal(a.accepted, 3);
+	assert_int_equal(a.last_sequence, 6);
+	/* A reserved type from an agent is never the control plane's. */
+	assert_int_equal(append("events", "run.completed", 20, 1, &a), ERR_OK);
+	assert_string_equal(events_of("events", NULL),
+			    "run.queued run.started run.phase step step step agent.run.completed ");
+	/* A batch with one bad event leaves nothing. */
+	struct st_events_append m = {.tenant = "acme", .run = "events", .events = BYTES("\0\0\0\7garbage")};
+	assert_int_equal(GATEWAY(st_call_events_append(gateway, &m, NULL, &a, NULL)), ERR_INVALID_EVENT_APPEND);
+	m.events.n = 0;
+	assert_int_equal(GATEWAY(st_call_events_append(gateway, &m, NULL, &a, NULL)), ERR_INVALID_EVENT_APPEND);
+	assert_int_equal(append("events", "", 20, 1, &a), ERR_INVALID_EVENT_APPEND);
+	assert_int_equal(append("events", "x", 2, 129, &a), ERR_INVALID_EVENT_APPEND);
+	assert_int_equal(append("nothing", "x", 2, 1, &a), ERR_RUN_NOT_FOUND);
+	assert_int_equal(run_is("events").last_sequence, 7);
+	/* 1,000,000 bytes less 64,000: fourteen events of 64,000 fit beside what there is. */
+	unsigned taken = 0;
+	for (int i = 0; i < 16; i++) {
+		assert_int_equal(append("events", "big", 64000, 1, &a), ERR_OK);
+		taken += a.accepted;
+	}
+	assert_int_equal(taken, 14);
+	assert_int_equal(append("events", "small", 2, 1, &a), ERR_OK);
+	assert_int_equal(a.accepted, 0);
+	/* The control plane still writes. */
+	struct st_model_called called = {.tenant = "acme", .run = "events", .outcome = "ok"};
+	struct st_ok ok;
+	assert_int_equal(GATEWAY(st_call_model_called(gateway, &called, NULL, &ok, NULL)), ERR_OK);
+	assert_int_equal(finish("events", RUN_EV_FAIL, false, "sandbox_agent_failed", &s), ERR_OK);
+	assert_int_equal(append("events", "x", 2, 1, &a), ERR_RUN_SESSION_EVENTS_REJECTED);
+	const char *all = events_of("events", NULL);
+	assert_non_null(strstr(all, "big events.truncated model.called run.failed "));
+	assert_null(strstr(strstr(all, "events.truncated") + 1, "events.truncated"));
+}
+
+static void many_lines(void **state)
+{
+	(void)state;
+	struct st_events_taken a = {0};
+	assert_int_equal(rig_running(fcgi, steward, "acme", "lines", 5), ERR_OK);
+	char type[65];
+	memset(type, 't', 64);
+	type[64] = '\0';
+	uint64_t total = 0;
+	for (int i = 0; i < 80; i++) {
+		assert_int_equal(append("lines", "t", 2, 128, &a), ERR_OK);
+		total += a.accepted;
+	}
+	/* Bytes or lines, whichever comes first; either way it is bounded and dense. */
+	assert_true(total > 4000 && total < 9900);
+	assert_int_equal(append("lines", type, 2, 1, &a), ERR_OK);
+	assert_int_equal(a.last_sequence, total + 4);
+	(void)events_of("lines", NULL);
+}
+
+static void approvals(void **state)
+{
+	(void)state;
+	struct st_ok ok;
+	struct st_approval_is is;
+	uint8_t digest[32] = {5};
+	assert_int_equal(rig_running(fcgi, steward, "acme", "ask", 5), ERR_OK);
+	struct st_approval_get g = {.tenant = "acme", .run = "ask", .request = "q1"};
+	assert_int_equal(GATEWAY(st_call_approval_get(gateway, &g, NULL, &is, NULL)), ERR_OK);
+	assert_int_equal(is.status, APPROVAL_PENDING);
+	struct st_approval_ask q = {.tenant = "acme",
+				    .run = "ask",
+				    .request = "q1",
+				    .digest = {digest, 32},
+				    .data = BYTES("{\"request_id\":\"q1\"}")};
+	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
+	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
+	assert_int_equal(GATEWAY(st_call_approval_get(gateway, &g, NULL, &is, NULL)), ERR_OK);
+	assert_int_equal(is.status, APPROVAL_DECIDED);
+	assert_int_equal(is.decision, DECISION_DENY);
+	assert_memory_equal(is.digest.p, digest, 32);
+	assert_string_equal(last_data("ask"),
+			    "{\"requestId\":\"q1\",\"decision\":\"deny\",\"reason\":\"approvals are not available\"}");
+	assert_string_equal(events_of("ask", NULL),
+			    "run.queued run.started run.phase approval.requested approval.resolved ");
+	struct st_run_state a;
+	assert_int_equal(finish("ask", RUN_EV_FAIL, false, "", &a), ERR_OK);
+	assert_int_equal(GATEWAY(st_call_approval_get(gateway, &g, NULL, &is, NULL)), ERR_APPROVAL_NOT_FOUND);
+	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_RUN_SESSION_EVENTS_REJECTED);
+	g.run = "nothing";
+	assert_int_equal(GATEWAY(st_call_approval_get(gateway, &g, NULL, &is, NULL)), ERR_RUN_NOT_FOUND);
+}
+
+static unsigned page(struct st_run_page *a, char ids[][40], unsigned n)
+{
+	struct wire_bytes part;
+	bool bad = false;
+	struct st_run_item item;
+	while (wire_list_next(&a->items, &part, &bad)) {
+		assert_true(st_get_run_item(part.p, part.n, &item));
+		(void)snprintf(ids[n++], 40, "%s/%s", item.tenant, item.run);
+	}
+	assert_false(bad);
+	return n;
+}
+
+static void lists(void **state)
+{
+	(void)state;
+	static char ids[1000][40];
+	struct st_run_page a;
+	rig_tenant(&rig, "list");
+	char id[16];
+	for (int i = 0; i < 25; i++) {
+		(void)snprintf(id, sizeof id, "l%02d", i);
+		struct st_run_create m = rig_run("list", id);
+		assert_int_equal(rig_create(fcgi, &m, NULL), ERR_OK);
+		(void)usleep(1500);
+	}
+	struct st_run_list l = {.tenant = "list", .before_run = "", .limit = 10};
+	unsigned n = 0, pages = 0;
+	char next[40];
+	do {
+		assert_int_equal(FCGI(st_call_run_list(fcgi, &l, NULL, &a, NULL)), ERR_OK);
+		n = page(&a, ids, n);
+		(void)snprintf(next, sizeof next, "%s", a.next_run);
+		l.before_run = next;
+		l.before_created = a.next_created;
+		pages++;
+	} while (a.more);
+	assert_int_equal(n, 25);
+	assert_int_equal(pages, 3);
+	for (unsigned i = 0; i < n; i++) {
+		(void)snprintf(next, sizeof next, "list/l%02u", 24 - i);
+		assert_string_equal(ids[i], next);
+	}
+	struct st_run_cancel c = {.tenant = "list", .run = "l07", .by = "t"};
+	struct st_run_state s;
+	assert_int_equal(FCGI(st_call_run_cancel(fcgi, &c, NULL, &s, NULL)), ERR_OK);
+	l = (struct st_run_list){.tenant = "list", .before_run = "", .states = 1u << RUN_CANCELLED, .limit = 10};
+	assert_int_equal(FCGI(st_call_run_list(fcgi, &l, NULL, &a, NULL)), ERR_OK);
+	assert_int_equal(page(&a, ids, 0), 1);
+	assert_string_equal(ids[0], "list/l07");
+	assert_false(a.more);
+	l.tenant = "nobody";
+	assert_int_equal(FCGI(st_call_run_list(fcgi, &l, NULL, &a, NULL)), ERR_OK);
+	assert_int_equal(a.items.n, 0);
+
+	/* The steward sees what is not final, of all tenants, and can go on from the last. */
+	struct st_runs_open o = {.after_tenant = "list", .after_run = "l05"};
+	assert_int_equal(STEWARD(st_call_runs_open(steward, &o, NULL, &a, NULL)), ERR_OK);
+	n = page(&a, ids, 0);
+	assert_string_equal(ids[0], "list/l06");
+	assert_string_equal(ids[1], "list/l08");
+	o = (struct st_runs_open){.after_tenant = "", .after_run = ""};
+	assert_int_equal(STEWARD(st_call_runs_open(steward, &o, NULL, &a, NULL)), ERR_OK);
+	n = page(&a, ids, 0);
+	assert_true(n > 24);
+	struct st_stat st = {0};
+	struct st_stats_are are;
+	assert_int_equal(st_call_stat(admin, &st, NULL, &are, NULL), ERR_OK);
+	assert_int_equal(are.open_runs, n);
+	assert_true(are.runs > n && are.commits > 0 && are.flushes > 0 && are.flushes <= are.commits);
+}
+
+static void subscribers(void **state)
+{
+	(void)state;
+	struct st_subscribe m = {.tenant = "acme", .run = "sub"};
+	struct st_ok ok;
+	struct ask *one = rig_ask(&rig, RIG_FCGI), *all = rig_ask(&rig, RIG_STEWARD);
+	assert_int_equal(st_call_subscribe(one, &m, NULL, &ok, NULL), ERR_OK);
+	m = (struct st_subscribe){.tenant = "", .run = ""};
+	assert_int_equal(st_call_subscribe(all, &m, NULL, &ok, NULL), ERR_OK);
+	struct st_run_create r = rig_run("acme", "nosub");
+	assert_int_equal(rig_create(fcgi, &r, NULL), ERR_OK);
+	r.run = "sub";
+	assert_int_equal(rig_create(fcgi, &r, NULL), ERR_OK);
+	struct ask_answer got;
+	struct st_woken w;
+	assert_int_equal(ask_wait(one, 10000, &got), 1);
+	assert_true(st_get_woken(got.frame, got.len, &w));
+	assert_string_equal(w.run, "sub");
+	assert_int_equal(w.last_sequence, 1);
+	assert_int_equal(ask_wait(all, 10000, &got), 1);
+	assert_true(st_get_woken(got.frame, got.len, &w));
+	assert_string_equal(w.run, "nosub");
+	/* A run without its tenant is no subscription; a subscriber that asks is closed. */
+	m = (struct st_subscribe){.tenant = "", .run = "sub"};
+	assert_int_equal(FCGI(st_call_subscribe(fcgi, &m, NULL, &ok, NULL)), ERR_INVALID_REQUEST);
+	ask_once(one, true);
+	struct st_run_get g = {.tenant = "acme", .run = "sub"};
+	struct st_run_is is;
+	assert_int_equal(st_call_run_get(one, &g, NULL, &is, NULL), ERR_STORE_UNAVAILABLE);
+	ask_free(one);
+	ask_free(all);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(events), cmocka_unit_test(many_lines),  cmocka_unit_test(approvals),
+	    cmocka_unit_test(lists),  cmocka_unit_test(subscribers),
+	};
+	return cmocka_run_group_tests(tests, steps_setup, steps_teardown);
+}
