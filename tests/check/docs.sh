@@ -1,0 +1,30 @@
+#!/bin/sh
+# The texts agree with the source: every setting and every command is in its manual page, links of the
+# guides lead somewhere, files and folders that they name exist, and the pages are well-formed.
+cd "${srcdir:-.}" || exit 1
+bad=0
+wrong() {
+	echo "$*"
+	bad=1
+}
+
+for name in $(sed -n 's/^[^"]*\(CFG_.*\)/\1/p' cli/conf_read.c | grep -o 'CFG_[A-Z_]*("[a-z_]*"' | sed 's/.*"\(.*\)"/\1/' | sort -u); do
+	case $name in end_of_file) continue ;; esac
+	grep -qE "^\.(It|Ss|Cm).*\<$name\>" man/pinfold.conf.5 || wrong "man/pinfold.conf.5: the setting $name is missing"
+done
+for name in $(sed -n 's/^    {"\([a-z]*\)".*/\1/p' cli/main.c); do
+	grep -qE "Cm $name\>" man/pinfold.1 || wrong "man/pinfold.1: the command $name is missing"
+done
+for text in README.md HACKING.md SECURITY.md CONTRIBUTING.md CHANGELOG.md docs/*.md; do
+	for link in $(grep -o '](\([^)]*\))' "$text" | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^https\?:'); do
+		[ -e "$(dirname "$text")/$link" ] || wrong "$text: $link does not exist"
+	done
+	for file in $(grep -oE '`(spec|tools|tests|lib|man|docs|runner|handlers|store|steward|sandboxd|gateway|fcgi|agent|cli|etc)/[a-zA-Z0-9_./-]*`' "$text" | tr -d '`'); do
+		case $file in tests/runner/t_*) file=$file.c ;; esac
+		[ -e "$file" ] || wrong "$text: $file does not exist"
+	done
+done
+if command -v mandoc >/dev/null; then
+	mandoc -T lint -W warning man/*.[158] || bad=1
+fi
+exit $bad
