@@ -189,7 +189,7 @@ static bool take_line(struct batch *b, const char *run, const struct json *raw)
 	return !buf_failed(&b->text) && line->n <= DATA_MAX;
 }
 
-/* Sends what is listed. An empty list asks only for the last sequence. */
+/* Sends what is listed; lastSequence is that of the last line sent this way. */
 static enum err flush(struct gate_call *call, struct ask *a, struct batch *b)
 {
 	struct st_events_append m = {
@@ -257,7 +257,7 @@ static enum err store_batch(struct gate_call *call, struct batch *b)
 		if (!line->dropped)
 			e = line->ask ? put_request(call, a, b, line) : put_event(call, a, b, line);
 	}
-	if (e == ERR_OK)
+	if (e == ERR_OK && b->listed)
 		e = flush(call, a, b);
 	if (a)
 		store_give(call->app->store, a);

@@ -9,6 +9,7 @@
 #include "lib/own.h"
 #include <arpa/inet.h>
 #include <curl/curl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +25,13 @@ enum {
 };
 
 /* Idle handles, each with its kept connection; the last one used is taken first. */
+struct idle {
+	CURL *handle;
+	curl_socket_t fd; /* of the connection, or CURL_SOCKET_BAD */
+};
 struct upstream_pool {
 	pthread_mutex_t lock;
-	CURL *idle[POOL_MAX];
+	struct idle idle[POOL_MAX];
 	unsigned n;
 };
 
@@ -155,24 +160,42 @@ static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl
 	return t->stop && atomic_load(t->stop);
 }
 
+/* Bytes that nobody asked for, or the end: an answer read from such a connection could be another call's. */
+static bool spoilt(curl_socket_t fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN | POLLRDHUP};
+	return fd != CURL_SOCKET_BAD && poll(&p, 1, 0) != 0;
+}
+
 static CURL *take(struct upstream_pool *p)
 {
-	CURL *h = NULL;
+	struct idle got = {NULL, CURL_SOCKET_BAD};
 
 	pthread_mutex_lock(&p->lock);
 	if (p->n > 0)
-		h = p->idle[--p->n];
+		got = p->idle[--p->n];
 	pthread_mutex_unlock(&p->lock);
-	return h ? h : curl_easy_init();
+	if (got.handle && spoilt(got.fd)) {
+		curl_easy_cleanup(got.handle);
+		got.handle = NULL;
+	}
+	return got.handle ? got.handle : curl_easy_init();
 }
 
-static void give(struct upstream_pool *p, CURL *h)
+/* A handle whose call went wrong in any way is not used again, nor is its connection. */
+static void give(struct upstream_pool *p, CURL *h, bool clean)
 {
-	curl_easy_reset(h); /* keeps connections and sessions; drops headers, body, pointers */
-	pthread_mutex_lock(&p->lock);
-	if (p->n < POOL_MAX)
-		p->idle[p->n++] = steal_ptr(h);
-	pthread_mutex_unlock(&p->lock);
+	struct idle back = {h, CURL_SOCKET_BAD};
+
+	if (clean && curl_easy_getinfo(h, CURLINFO_ACTIVESOCKET, &back.fd) == CURLE_OK) {
+		curl_easy_reset(h); /* keeps connections and sessions; drops headers, body, pointers */
+		pthread_mutex_lock(&p->lock);
+		if (p->n < POOL_MAX) {
+			p->idle[p->n++] = back;
+			h = NULL;
+		}
+		pthread_mutex_unlock(&p->lock);
+	}
 	if (h)
 		curl_easy_cleanup(h);
 }
@@ -345,7 +368,7 @@ enum err upstream_call(struct upstream_pool *pool, const struct upstream_target 
 			e = judge(h, target, answer);
 	}
 	if (h)
-		give(pool, h);
+		give(pool, h, e == ERR_OK);
 	free_headers(headers);
 	answer->duration_ms = (uint32_t)(timer_ms() - began);
 	return e;

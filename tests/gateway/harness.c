@@ -1,6 +1,7 @@
 /*
  * Command lines, one answer line each ("ok ...", "err CODE"), before start:
  *   provider NAME URL CA|- SECRET|- PLAIN    profile NAME PROVIDER MODEL    secret NAME VALUE    timeout MS
+ *   missing SECRET                           is configured and never handed over
  *   start DIR BINDIR                         answers the gateway's pid
  * and after it:
  *   tenant T     run T R PROFILE MAX     begin T R LIFE_MS     revoke T R     finish T R
@@ -277,6 +278,8 @@ static bool before_start(struct harness *h, char **w, int n)
 		    (struct cf_profile){.name = keep(w[1]), .provider = keep(w[2]), .model = keep(w[3])};
 	else if (strcmp(w[0], "secret") == 0 && n == 3)
 		add_secret(h, w[1], w[2]);
+	else if (strcmp(w[0], "missing") == 0 && n == 2)
+		given.secrets[given.nsecrets++] = (struct cf_secret){.name = keep(w[1]), .role = "gateway"};
 	else if (strcmp(w[0], "timeout") == 0 && n == 2)
 		given.timeout_ms = (uint32_t)atoi(w[1]);
 	else

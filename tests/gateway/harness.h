@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { HARNESS_BOXES = 64, HARNESS_UID = 2000001000 };
+enum { HARNESS_BOXES = 512, HARNESS_UID = 2000001000 };
 /* Uids are HARNESS_UID plus this. */
 enum harness_role { ROLE_STORED, ROLE_FCGI, ROLE_GATEWAY, ROLE_STEWARD, ROLE__COUNT };
 

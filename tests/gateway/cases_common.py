@@ -1,0 +1,81 @@
+"""What the gateway's cases share: counting, traps, the lies of the scripted model."""
+import json
+import socket
+
+from rig import KEY, MODEL
+
+counts = {"passed": 0, "failed": 0}
+
+
+def check(ok, what):
+    counts["passed" if ok else "failed"] += 1
+    if not ok:
+        print("FAIL " + what, flush=True)
+
+
+def same(got, want, what):
+    check(got == want, "%s: expected %r, got %r" % (what, want, got))
+
+
+class Trap:
+    """A listener that must never see a connection."""
+
+    def __init__(self):
+        self.s = socket.socket()
+        self.s.bind(("127.0.0.1", 0))
+        self.s.listen(16)
+        self.s.setblocking(False)
+        self.port = self.s.getsockname()[1]
+
+    def untouched(self):
+        try:
+            self.s.accept()
+            return False
+        except BlockingIOError:
+            return True
+
+
+REDIRECT_TRAP, PROXY_TRAP = Trap(), Trap()
+LIES = {  # marker -> (answer, status, error code or None)
+    "LIE-cut": ({"cut": 40}, 502, "invalid_model_response"),
+    "LIE-slow": ({"byte_ms": 200}, 504, "model_timeout"),
+    "LIE-late": ({"delay_ms": 20000}, 504, "model_timeout"),
+    "LIE-hang": ({"hang": True}, 504, "model_timeout"),
+    "LIE-endless": ({"endless": True}, 502, "model_response_too_large"),
+    "LIE-oversize": ({"body_size": 1000001}, 502, "model_response_too_large"),
+    "LIE-oversize-chunked": ({"body_size": 5000000, "chunked": True}, 502, "model_response_too_large"),
+    "LIE-declared": ({"length": 1000001}, 502, "model_response_too_large"),
+    "LIE-short-length": ({"length": 10, "body_size": 5000000}, 502, "invalid_model_response"),
+    "LIE-long-length": ({"length": 999999, "cut": 100}, 502, "invalid_model_response"),
+    "LIE-type": ({"type": "text/html", "body": "{}"}, 502, "invalid_model_response"),
+    "LIE-no-type": ({"type": "", "body": "{}"}, 502, "invalid_model_response"),
+    "LIE-no-json": ({"body": "hello"}, 502, "invalid_model_response"),
+    "LIE-half-json": ({"body": "{\"a\":1"}, 502, "invalid_model_response"),
+    "LIE-twice": ({"body": "{\"a\":1,\"a\":2}"}, 502, "invalid_model_response"),
+    "LIE-deep": ({"body": "[" * 200000 + "]" * 200000}, 502, "invalid_model_response"),
+    "LIE-empty": ({"body": ""}, 502, None),
+    "LIE-gzip": ({"gzip": True}, 502, "invalid_model_response"),
+    "LIE-garbage": ({"garbage": 4096}, 502, "invalid_model_response"),
+    "LIE-close": ({"close": True}, 502, "model_unreachable"),
+    "LIE-key": ({"body": json.dumps({"you sent": KEY})}, 502, "invalid_model_response"),
+    "LIE-401": ({"status": 401, "body": json.dumps({"error": {"message": "bad key " + KEY}})}, 401, None),
+    "LIE-429": ({"status": 429, "body": "{\"error\":{\"message\":\"slow down\"}}"}, 429, None),
+    "LIE-500": ({"status": 500, "body": "{\"error\":{\"message\":\"oops\"}}"}, 500, None),
+    "LIE-500-text": ({"status": 500, "type": "text/plain", "body": "oops"}, 502, "invalid_model_response"),
+    "LIE-headers": ({"headers": {"x-secret": "1", "set-cookie": "a=b", "server": "evil"}}, 200, None),
+    "LIE-max": ({"body_size": 999900}, 200, None),
+    "LIE-chunked": ({"chunked": True}, 200, None),
+}
+for status in (301, 302, 303, 307, 308):
+    LIES["LIE-%d" % status] = ({"status": status, "location": "http://127.0.0.1:%d/x" % REDIRECT_TRAP.port}, 502,
+                               "model_redirect_refused")
+SCENARIO = {"model": MODEL,
+            "rules": [{"when": {"marker": m + "."}, "answer": a} for m, (a, _, _) in LIES.items()] +
+                     [{"when": {"marker": "WAIT"}, "answer": {"delay_ms": 300, "content": "ok"}},
+                      {"when": {"marker": "LONG"}, "answer": {"delay_ms": 2000, "content": "ok"}},
+                      {"answer": {"content": "hi", "usage": {"prompt": 7, "completion": 3}}}]}
+BASE = {"model": MODEL, "messages": [{"role": "user", "content": "x"}]}
+
+
+def asked(model, run_text):
+    return sum(1 for r in model.requests() if run_text in r["body"])

@@ -1,0 +1,73 @@
+"""Cases about events and approvals."""
+import json
+import os
+import socket
+import threading
+import time
+
+from cases_common import *  # noqa: F403
+from rig import *  # noqa: F403
+
+
+def test_events(rig, model):
+    run = rig.run(2)
+    a = run.send_events([run.line(sequence=5, data={"a": "b", "agent_sequence": 99}), run.line("run.completed", 6),
+                         run.line("approval.resolved", 7), run.line("check.done", 8), run.line("model.called", 9),
+                         run.line("events.x", 10), run.line("runner", 11)])
+    same((a.status, a.json["accepted"]), (202, 7), "a batch")
+    events = [e for e in run.events() if "agent_sequence" in e[2]]
+    same([k for _, k, _ in events], ["tool.used", "agent.run.completed", "agent.approval.resolved", "agent.check.done",
+                                    "agent.model.called", "agent.events.x", "runner"], "reserved types are renamed")
+    same(events[0][2], {"agent_sequence": 5, "a": "b"}, "data and the agent's own number")
+    same(a.json["lastSequence"], events[-1][0], "lastSequence")
+    nasty = "a\x1b[31mred\x1b[0m\u202eb\x00c\u2028d"
+    a = run.send_events([run.line(sequence=1, data={"t": nasty.replace("\x00", ""), "deep": {"x": ["\x1b]0;t\x07"]},
+                                                    "\x1b[2J": 1, "long": "z" * 40000})])
+    same(a.status, 202, "text that has to be cleaned")
+    data = run.events()[-1][2]
+    check("\x1b" not in json.dumps(data, ensure_ascii=False), "escape codes are gone")
+    check("\u202e" not in data["t"], "no direction override")
+    check(len(data["long"].encode()) <= 16000, "long text is cut")
+    check(not any("\x1b" in k for k in data), "keys are clean")
+    count = len(run.events())
+    good = run.line()
+    long_type = "a" * 65
+    for what, lines in {
+        "no lines": [], "too many": [good] * 129, "number": [1], "empty": [""], "one char": ["\n"], "no newline": [good[:-1]],
+        "two newlines": [good + "\n"], "inner newline": [good + good], "not JSON": ["{]\n"], "array": ["[]\n"],
+        "no type": [json.dumps({"run_id": "r", "task_id": run.id, "sequence": 1}) + "\n"],
+        "empty type": [run.line("")], "upper type": [run.line("Tool")], "type with a dash": [run.line("a-b")],
+        "long type": [run.line(long_type)], "number type": [run.line(5)], "empty run_id": [run.line(run_id="")],
+        "number run_id": [run.line(run_id=1)], "other task": [run.line(task_id="other")], "number task": [run.line(task_id=1)],
+        "negative": [run.line(sequence=-1)], "text sequence": [run.line(sequence="1")], "float": [run.line(sequence=1.0)],
+        "huge": [run.line().replace("\"sequence\": 1", "\"sequence\": 1e400")], "data array": [run.line(data=[])],
+        "data null": [run.line(data=None)], "bad second": [good, "x\n"], "nested": ["[" * 5000 + "\n"],
+        "twice": [good.replace("{", "{\"sequence\":1,", 1)], "too long": [run.line(data={"x": "y" * 64000})],
+    }.items():
+        a = run.send_events(lines)
+        same((a.status, a.code), (400, "invalid_event_append"), "events: " + what)
+        if what == "bad second":
+            same(a.field, "lines[1]", "the line at fault")
+    same(post(run.port, run.path("events"), run.token("events"), {"lines": [good], "x": 1}).code, "unknown_field", "a key more")
+    same(run.send_events(["\0\0\n"]).code, "invalid_json", "a NUL")
+    same(post(run.port, run.path("events"), run.token("events"), b"{").code, "invalid_json", "no JSON")
+    same(post(run.port, run.path("events"), run.token("events"), b" " * 128001).code, "request_too_large", "128,001 bytes")
+    same(len(run.events()), count, "a refused batch stores nothing")
+    same(run.send_events([run.line(data={"\ud83d\ude00": "\U0001f600"}, extra=1)]).status, 202, "other planes, other keys")
+    same(run.shown()["used"], 0, "events spend nothing")
+
+
+def test_approvals(rig, model):
+    run = rig.run(2)
+    ask = {"request_id": "ask-1", "action_id": "a", "effect": "execute", "reason": "model_tool", "preview": "rm -rf /"}
+    a = run.send_events([run.line("note"), run.line("approval.requested", 2, data=ask),
+                         run.line("approval.requested", 3, data={"request_id": "../x"}), run.line("approval.requested", 4)])
+    same((a.status, a.json.get("accepted")), (202, 2), "a question, and two that are none")
+    a = get(run.port, run.path("approvals"), run.token("approvals"))
+    check(a.status in (200, 202), "its poll: %d" % a.status)
+    if a.status == 200 and a.json["status"] == "decided":
+        check(a.json["decision"] in ("deny", "cancel", "allow_once", "allow_session"), "a decision")
+        check(len(a.json["digest"]) == 64 and a.json["decidedAt"] > 0, "digest and time")
+    for path in ("/internal/v1/runs/%s/approvals/.x" % run.id, "/internal/v1/runs/%s/approvals/a%%2fb" % run.id):
+        same(get(run.port, path, run.token("approvals")).status, 404, "a bad request id")
+    same(run.shown()["used"], 0, "approvals spend nothing")

@@ -1,0 +1,145 @@
+"""Cases about who may call: audiences, boxes, tokens, revocation."""
+import hashlib
+import json
+import os
+import socket
+import threading
+import time
+
+from cases_common import *  # noqa: F403
+from rig import *  # noqa: F403
+
+
+def test_audiences(rig, model):
+    run = rig.run(9)
+    bodies = set()
+    for route in ("model", "events", "approvals"):
+        for audience in ("model", "events", "approvals"):
+            token = run.token(audience)
+            if route == "model":
+                a = run.chat("matrix", token=token)
+            elif route == "events":
+                a = run.send_events([run.line()], token=token)
+            else:
+                a = get(run.port, run.path("approvals"), token)
+            if route == audience:
+                check(a.status in (200, 202), "%s token at %s: %d" % (audience, route, a.status))
+            else:
+                same((a.status, a.code), (401, "invalid_run_token"), "%s token at %s" % (audience, route))
+                a.json.pop("requestId")
+                bodies.add(json.dumps(a.json))
+    same(len(bodies), 1, "every refusal says the same")
+    same(run.shown()["used"], 1, "refusals spend nothing")
+
+
+def test_other_run(rig, model):
+    one, two = rig.run(5), rig.run(5)
+    three = rig.run(5, tenant="other")
+    for audience in ("model", "events", "approvals"):
+        token = one.token(audience)
+        for box in (two, three):
+            if audience == "model":
+                a = post(box.port, one.path(audience), token, BASE)
+            elif audience == "events":
+                a = post(box.port, one.path(audience), token, {"lines": [one.line()]})
+            else:
+                a = get(box.port, one.path(audience), token)
+            same((a.status, a.code), (401, "invalid_run_token"), "%s token of one run in another's box" % audience)
+    a = post(one.port, two.path("events"), one.token("events"), {"lines": [two.line()]})
+    same((a.status, a.code), (401, "invalid_run_token"), "another run's id in the path")
+    a = get(one.port, two.path("approvals"), one.token("approvals"))
+    same((a.status, a.code), (401, "invalid_run_token"), "another run's id in the poll's path")
+    for r in (one, two, three):
+        same(r.shown()["used"], 0, "nothing spent")
+
+
+def test_token_mutations(rig, model):
+    run = rig.run(5)
+    good = run.token()
+    path = "/internal/v1/models"
+    same(get(run.port, path, good).status, 200, "the token itself")
+    bad = 0
+    conn = None
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    for i, c in enumerate(good):
+        new = "A" if c == "." else alphabet[(alphabet.index(c) + 1) % 64]
+        a = get(run.port, path, good[:i] + new + good[i + 1:])
+        bad += (a.status, a.code) != (401, "invalid_run_token")
+    same(bad, 0, "every one-character change is refused")
+    first, mac = good.split(".")
+    for name, t in {"padding": good + "=", "padding before": first + "=." + mac, "third part": good + ".x",
+                    "empty third": good + ".", "no mac": first + ".", "no dot": first, "empty": ".", "blank": good + " x",
+                    "standard alphabet": first + "." + mac.replace("-", "+").replace("_", "/") + "+",
+                    "short mac": first + "." + b64url(b"\0" * 31), "long mac": first + "." + b64url(b"\0" * 33),
+                    "long": good + "A" * 2000, "upper": good.upper()}.items():
+        a = get(run.port, path, t)
+        same((a.status, a.code), (401, "invalid_run_token"), "token: " + name)
+    check(get(run.port, path, "A" * 1000000).status in (0, 400, 401, 413, 431), "a token of 1 MB")
+    claims = claims_of(good)
+
+    def changed(**more):
+        c = dict(claims, **more)
+        return json.dumps({k: v for k, v in c.items() if v is not None}, separators=(",", ":"))
+
+    for name, text in {"v 2": changed(v=2), "v text": changed(v="1"), "extra claim": changed(admin=True),
+                       "no kid": changed(kid=None), "aud suffix": changed(aud=claims["aud"] + "/"),
+                       "aud case": changed(aud=claims["aud"].upper()), "aud array": changed(aud=[claims["aud"]]),
+                       "exp text": changed(exp=str(claims["exp"])), "exp negative": changed(exp=-1),
+                       "exp float": changed(exp=float(claims["exp"])),
+                       "exp huge": changed().replace(str(claims["exp"]), "1e308"),
+                       "run other": changed(runId="x"), "tenant other": changed(tenant="other"),
+                       "twice": changed()[:-1] + ",\"v\":1}", "blank": changed().replace(",", ", "),
+                       "not an object": "[1]", "order": json.dumps(dict(reversed(claims.items())), separators=(",", ":")),
+                       "empty": "", "nested": "[" * 300}.items():
+        a = get(run.port, path, sign(text))
+        check(a.status == 401 and a.code in ("invalid_run_token", "expired_run_token"),
+              "signed but wrong, %s: %s %s" % (name, a.status, a.code))
+    for name, delta_iat, delta_exp in (("future", 60, 60), ("long life", 0, 1), ("short life", 0, -1)):
+        a = get(run.port, path, sign(changed(iat=claims["iat"] + delta_iat, exp=claims["exp"] + delta_exp)))
+        same((a.status, a.code), (401, "expired_run_token"), "token time: " + name)
+    same(get(run.port, path, run.token(ago=301)).code, "expired_run_token", "an old token")
+    same(get(run.port, path, sign(changed(), "x" * 40)).code, "invalid_run_token", "another secret")
+    same(get(run.port, path, sign(changed())).status, 200, "our own signing is right")
+    same(get(run.port, path, None).code, "invalid_run_token", "no token")
+    same(run.shown()["used"], 0, "nothing spent")
+
+
+def test_next_secret(rig, model):
+    run = rig.run(5)
+    claims = claims_of(run.token())
+    claims["kid"] = hashlib.sha256(b"pinfold run token kid\0" + NEXT_SECRET.encode()).hexdigest()[:8]
+    text = json.dumps(claims, separators=(",", ":"))
+    same(get(run.port, "/internal/v1/models", sign(text, NEXT_SECRET)).status, 200, "a token of the next secret")
+    same(get(run.port, "/internal/v1/models", sign(text)).status, 401, "the next secret's name with the first secret")
+
+
+def test_revoked(rig, model):
+    run = rig.run(9)
+    token = run.token()
+    s = socket.create_connection(("127.0.0.1", run.port))
+    body = json.dumps(BASE).encode()
+    same(raw_call(0, request("POST", run.path("model"), token, body), s).status, 200, "before")
+    rig.tell("revoke", run.tenant, run.id)
+    a = raw_call(0, request("POST", run.path("model"), token, body), s)
+    same((a.status, a.code), (401, "inactive_run_token"), "the very next call")
+    s.close()
+    same(get(run.port, "/internal/v1/models", token).code, "inactive_run_token", "models")
+    same(run.send_events([run.line()]).code, "inactive_run_token", "events")
+    a = get(run.port, run.path("approvals"), run.token("approvals"))
+    same((a.status, a.code), (404, "approval_not_found"), "the poll")
+    short = rig.run(9, life_ms=1)
+    deadline = time.time() + 10
+    while get(short.port, "/internal/v1/models", short.token()).status != 401 and time.time() < deadline:
+        time.sleep(0.02)
+    a = short.chat()
+    same((a.status, a.code), (401, "inactive_run_token"), "an expired capability")
+
+
+def test_finished(rig, model):
+    run = rig.run(3)
+    token, events = run.token(), run.token("events")
+    rig.tell("revoke", run.tenant, run.id)
+    rig.tell("finish", run.tenant, run.id)
+    same(run.chat(token=token).status, 401, "a model call after the end")
+    check(run.send_events([run.line()], token=events).status in (401, 409), "events after the end")
+    same(get(run.port, run.path("approvals"), run.token("approvals")).status, 404, "a poll after the end")
