@@ -118,8 +118,7 @@ static int take_lock(int dir)
 	return fd;
 }
 
-/* Returns 0 or Berkeley DB's error; the handle is gone after an error. */
-static int open_env(struct store *s, const char *home)
+static void open_env(struct store *s, const char *home)
 {
 	DB_ENV *env;
 	must(db_env_create(&env, 0), "making a handle");
@@ -130,14 +129,10 @@ static int open_env(struct store *s, const char *home)
 	must(env->set_lg_max(env, LOG_FILE), "log file size");
 	must(env->log_set_config(env, DB_LOG_AUTO_REMOVE, 1), "log removal");
 	must(env->set_flags(env, DB_TXN_WRITE_NOSYNC, 1), "durability");
-	int ret =
-	    env->open(env, home, DB_CREATE | DB_INIT_MPOOL | DB_INIT_LOG | DB_INIT_TXN | DB_PRIVATE | DB_RECOVER, 0600);
-	if (ret != 0) {
-		env->close(env, 0);
-		return ret;
-	}
+	must(
+	    env->open(env, home, DB_CREATE | DB_INIT_MPOOL | DB_INIT_LOG | DB_INIT_TXN | DB_PRIVATE | DB_RECOVER, 0600),
+	    "recovery");
 	s->env = env;
-	return 0;
 }
 
 static void open_tables(struct store *s)
@@ -170,13 +165,10 @@ struct store *store_open(const char *state_dir)
 	s->lock = take_lock(s->dir);
 	char home[300];
 	(void)snprintf(home, sizeof home, "%s/store", state_dir);
-	int ret = open_env(s, home);
-	s->floor.dir = s->dir;
-	if ((ret == ENOSPC || ret == EIO || ret == DB_RUNRECOVERY) && floor_drop(&s->floor))
-		ret = open_env(s, home);
-	must(ret, "recovery");
+	floor_start(&s->floor, s->dir);
+	open_env(s, home);
 	open_tables(s);
-	floor_open(&s->floor, s->dir);
+	floor_open(&s->floor);
 	clock_open(s);
 	struct txn t;
 	struct key all = {.n = 0};
@@ -259,6 +251,13 @@ uint64_t store_now(const struct store *s)
 bool store_roomy(struct store *s)
 {
 	return floor_roomy(&s->floor);
+}
+
+bool store_gave_way(struct store *s)
+{
+	bool gave = s->floor.dropped;
+	s->floor.dropped = false;
+	return gave;
 }
 
 struct blobs *store_blobs(struct store *s)

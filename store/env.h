@@ -31,6 +31,8 @@ int store_idle(struct store *s);
 uint64_t store_now(const struct store *s);
 /* Is there room for new work? Revocations and terminal states do not ask. */
 bool store_roomy(struct store *s);
+/* Was the ballast given up since the last call? Then what failed for want of space may be tried again. */
+bool store_gave_way(struct store *s);
 struct blobs *store_blobs(struct store *s);
 void store_stat(struct store *s, struct store_stats *out);
 #endif

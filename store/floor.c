@@ -1,6 +1,6 @@
 /*
  * Free space by fstatvfs, at most once a batch. Sizes follow the file system's, so that a small one
- * works too. Trusts nothing; never deletes anything but its own ballast file.
+ * works too. Trusts nothing; never deletes anything but its own ballast files.
  */
 #include "store/floor.h"
 #include "lib/die.h"
@@ -8,7 +8,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static const char ballast_name[] = "ballast";
+enum { MB = 1 << 20 };
+
+static const char *const names[BALLAST__COUNT] = {"ballast", "ballast.start"};
 
 static uint64_t clamp(uint64_t v, uint64_t low, uint64_t high)
 {
@@ -25,27 +27,43 @@ static bool measure(const struct floor *f, uint64_t *available, uint64_t *total)
 	return true;
 }
 
-static void ballast_make(struct floor *f)
+static void make(struct floor *f, int which)
 {
-	int fd = openat(f->dir, ballast_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (f->have[which])
+		return;
+	int fd = openat(f->dir, names[which], O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
-	f->have_ballast = posix_fallocate(fd, 0, (off_t)f->ballast) == 0;
+	f->have[which] = posix_fallocate(fd, 0, (off_t)f->ballast[which]) == 0;
 	close(fd);
-	if (!f->have_ballast)
-		(void)unlinkat(f->dir, ballast_name, 0);
+	if (!f->have[which])
+		(void)unlinkat(f->dir, names[which], 0);
 }
 
-void floor_open(struct floor *f, int dir)
+static bool drop(struct floor *f, int which)
+{
+	f->have[which] = false;
+	return unlinkat(f->dir, names[which], 0) == 0;
+}
+
+void floor_start(struct floor *f, int dir)
 {
 	uint64_t available = 0, total = 0;
 	*f = (struct floor){.dir = dir};
 	if (!measure(f, &available, &total))
 		fatal("cannot measure the free space of the store: %m");
-	f->ballast = clamp(total / 16, 1 << 20, 8 << 20);
-	f->least = clamp(total / 8, 3 << 20, 64 << 20);
-	if (available > f->least + f->ballast || faccessat(dir, ballast_name, F_OK, 0) == 0)
-		ballast_make(f);
+	f->ballast[BALLAST_WORK] = clamp(total / 16, MB, 8 * MB);
+	f->ballast[BALLAST_START] = clamp(total / 16, MB, 4 * MB);
+	f->least = clamp(total / 8, 3 * MB, 64 * MB);
+	for (int i = 0; i < BALLAST__COUNT; i++)
+		f->have[i] = faccessat(dir, names[i], F_OK, 0) == 0;
+	if (available < f->ballast[BALLAST_START] && drop(f, BALLAST_START))
+		log_warn("the disk is full: the ballast for starting was given up");
+}
+
+void floor_open(struct floor *f)
+{
+	(void)floor_roomy(f);
 }
 
 void floor_turn(struct floor *f)
@@ -60,25 +78,28 @@ bool floor_roomy(struct floor *f)
 		return f->roomy;
 	f->measured = true;
 	f->roomy = measure(f, &available, &total) && available >= f->least;
-	if (f->roomy && !f->have_ballast && available >= f->least + 2 * f->ballast)
-		ballast_make(f);
+	/* Only where making them does not bring us below the floor at once. */
+	uint64_t room = f->least;
+	for (int i = 0; f->roomy && i < BALLAST__COUNT; i++) {
+		room += f->have[i] ? 0 : f->ballast[i];
+		if (!f->have[i] && available >= room)
+			make(f, i);
+	}
 	if (!f->roomy && !f->said)
 		log_warn("less than %llu MB free: new work is refused until there is room",
-			 (unsigned long long)(f->least >> 20));
+			 (unsigned long long)(f->least / MB));
 	if (f->roomy && f->said)
 		log_info("there is room again: new work is taken");
 	f->said = !f->roomy;
 	return f->roomy;
 }
 
-bool floor_drop(struct floor *f)
+void floor_drop(struct floor *f)
 {
 	f->measured = true;
 	f->roomy = false;
-	/* At start the file may be there before floor_open looked. */
-	bool had = unlinkat(f->dir, ballast_name, 0) == 0;
-	f->have_ballast = false;
-	if (had)
-		log_warn("the disk is full: the ballast file was given up so that runs can still end");
-	return had;
+	if (!drop(f, BALLAST_WORK))
+		return;
+	f->dropped = true;
+	log_warn("the disk is full: the ballast was given up so that runs can still end");
 }

@@ -1,0 +1,161 @@
+/*
+ * A disk that fills up, on a small tmpfs in a mount namespace of its own: new work is refused, a run that
+ * goes on can still end, and once there is room all is as before. And logs do not grow.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/store/steps.h"
+
+static char disk[] = "/tmp/pinfold-disk-XXXXXX";
+static char filler[64];
+
+static int setup(void **state)
+{
+	if (geteuid() != 0 || mkdtemp(disk) == NULL || unshare(CLONE_NEWNS) != 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("tmpfs", disk, "tmpfs", 0, "size=32m,mode=0755") != 0) {
+		fprintf(stderr, "no tmpfs of our own here: skipped\n");
+		(void)rmdir(disk);
+		exit(77);
+	}
+	(void)snprintf(filler, sizeof filler, "%s/filler", disk);
+	(void)state;
+	rig_open(&rig, disk);
+	rig_start(&rig);
+	rig_tenant(&rig, "acme");
+	fcgi = rig_ask(&rig, RIG_FCGI);
+	gateway = rig_ask(&rig, RIG_GATEWAY);
+	steward = rig_ask(&rig, RIG_STEWARD);
+	admin = rig_ask(&rig, RIG_ADMIN);
+	return fcgi != NULL && gateway != NULL && steward != NULL && admin != NULL ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)steps_teardown(state);
+	(void)umount2(disk, MNT_DETACH);
+	(void)rmdir(disk);
+	return 0;
+}
+
+/* To the last byte. */
+static void fill(void)
+{
+	static char block[4096];
+	int fd = open(filler, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	assert_true(fd >= 0);
+	while (write(fd, block, sizeof block) > 0)
+		;
+	close(fd);
+}
+
+static bool have_ballast(void)
+{
+	char path[200];
+	(void)snprintf(path, sizeof path, "%s/store/ballast", rig.state);
+	return access(path, F_OK) == 0;
+}
+
+static uint64_t log_files(void)
+{
+	char path[200];
+	uint64_t total = 0;
+	(void)snprintf(path, sizeof path, "%s/store", rig.state);
+	DIR *d = opendir(path);
+	assert_non_null(d);
+	struct stat st;
+	for (struct dirent *f; (f = readdir(d)) != NULL;)
+		if (strncmp(f->d_name, "log.", 4) == 0 && fstatat(dirfd(d), f->d_name, &st, 0) == 0)
+			total += (uint64_t)st.st_size;
+	closedir(d);
+	return total;
+}
+
+static void logs_are_bounded(void **state)
+{
+	(void)state;
+	struct st_cap_is a;
+	struct st_stat m = {0};
+	struct st_stats_are are;
+	assert_int_equal(rig_running(fcgi, steward, "acme", "logs", 1000000), ERR_OK);
+	do {
+		for (int i = 0; i < 1000; i++)
+			assert_int_equal(consume("logs", &a), ERR_OK);
+		assert_int_equal(st_call_stat(admin, &m, NULL, &are, NULL), ERR_OK);
+	} while (are.log_bytes < (12 << 20));
+	assert_true(log_files() < (9 << 20));
+}
+
+static void full_and_free_again(void **state)
+{
+	(void)state;
+	struct st_run_state a;
+	struct st_cap_is cap;
+	struct st_events_taken taken;
+	struct st_run_create m = rig_run("acme", "new");
+	assert_int_equal(rig_running(fcgi, steward, "acme", "going", 5), ERR_OK);
+	assert_int_equal(rig_running(fcgi, steward, "acme", "cancelled", 5), ERR_OK);
+	assert_true(have_ballast());
+	for (int round = 0; round < 2; round++) {
+		const char *id = round == 0 ? "going" : "cancelled";
+		fill();
+		assert_int_equal(rig_create(fcgi, &m, &a), ERR_STORAGE_FULL);
+		assert_int_equal(append(id, "t", 2, 1, &taken), ERR_STORAGE_FULL);
+		/* Reading goes on, and so do ends. */
+		assert_int_equal(run_is(id).max_requests, 5);
+		if (round == 1) {
+			assert_int_equal(cancel(id, &a), ERR_OK);
+			assert_int_equal(consume(id, &cap), ERR_INACTIVE_RUN_TOKEN);
+		}
+		assert_int_equal(finish(id, RUN_EV_FAIL, false, "sandbox_agent_failed", &a), ERR_OK);
+		assert_true(run_is(id).finished);
+		assert_int_equal(rig_create(fcgi, &m, &a), ERR_STORAGE_FULL);
+		/* Killed on a full disk: it starts, and nothing acknowledged is lost. */
+		int status = rig_stop(&rig, SIGKILL);
+		assert_true(WIFSIGNALED(status));
+		fill();
+		rig_start(&rig);
+		assert_true(run_is(id).finished);
+		fill(); /* recovery removed a log */
+		assert_int_equal(rig_create(fcgi, &m, &a), ERR_STORAGE_FULL);
+		assert_int_equal(unlink(filler), 0);
+		/* No help needed. */
+		m.run = round == 0 ? "new" : "new-2";
+		assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+		assert_true(a.changed);
+		assert_true(have_ballast());
+		m.run = "new-2";
+	}
+	/* No half-made run is left. */
+	struct st_runs_open o = {.after_tenant = "", .after_run = ""};
+	struct st_run_page page;
+	assert_int_equal(STEWARD(st_call_runs_open(steward, &o, NULL, &page, NULL)), ERR_OK);
+	struct wire_bytes part;
+	bool bad = false;
+	unsigned n = 0;
+	while (wire_list_next(&page.items, &part, &bad))
+		n++;
+	assert_int_equal(n, 3); /* logs new new-2 */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(logs_are_bounded), cmocka_unit_test(full_and_free_again)};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
