@@ -56,6 +56,7 @@ static bool read_pairs(struct gate *g, size_t n)
 
 enum gate_verdict gate_read(struct gate *g, const uint8_t *p, size_t n)
 {
+	const uint8_t *start = p;
 	size_t got = 0;
 	bool begun = false;
 	g->nparams = 0;
@@ -80,6 +81,7 @@ enum gate_verdict gate_read(struct gate *g, const uint8_t *p, size_t n)
 			if (g->role < 1 || g->role > ROLES)
 				return GATE_ROLE;
 		} else if (len == 0) {
+			g->used = (size_t)(p - start) + pad;
 			return read_pairs(g, got) ? GATE_WHOLE : GATE_BAD;
 		} else {
 			memcpy(g->stream + got, p, len);

@@ -1,7 +1,7 @@
 /*
  * What must be true of the bytes of a FastCGI request before libfcgi may see them: one BEGIN_REQUEST of a
- * role we know, and a PARAMS stream that is whole, exact and within bounds. The bytes are looked at with
- * MSG_PEEK, so libfcgi later reads the very same ones.
+ * role we know, and a PARAMS stream that is whole, exact and within bounds. libfcgi reads the very same
+ * bytes afterwards.
  */
 #ifndef FCGI_GATE_H
 #define FCGI_GATE_H
@@ -26,6 +26,7 @@ struct gate_param {
 struct gate {
 	uint16_t id, role;
 	bool keep;
+	size_t used; /* bytes up to the end of PARAMS, once whole */
 	size_t nparams;
 	struct gate_param params[GATE_NAMES];
 	char text[GATE_PARAMS + 2 * GATE_NAMES];

@@ -4,20 +4,18 @@
 #include "lib/die.h"
 #include "lib/num.h"
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum {
 	TICK_MS = 250,
-	PARTIAL_TICK_MS = 20,
-	GRACE_MS = 2000,
+	SHORT_TICK_MS = 20,
+	GRACE_MS = 12000,
 	STOP_MS = 1500,
 	LISTEN_AGAIN_MS = 100,
 	STACK = 256 * 1024,
@@ -49,9 +47,9 @@ void pool_init(struct pool *p)
 
 static void drop(struct pool *p, struct conn *c)
 {
-	if (c->state == CONN_PARTIAL)
-		p->partial--;
 	close(c->fd);
+	free(c->held);
+	c->held = NULL;
 	c->state = CONN_FREE;
 	c->fd = -1;
 	p->used--;
@@ -78,8 +76,6 @@ static void grow(struct pool *p)
 
 static void enqueue(struct pool *p, struct conn *c)
 {
-	if (c->state == CONN_PARTIAL)
-		p->partial--;
 	c->state = CONN_QUEUED;
 	c->since = timer_ms();
 	p->queue[(p->head + p->queued++) % p->nconns] = (uint32_t)(c - p->conns);
@@ -100,15 +96,23 @@ static struct conn *dequeue(struct pool *p)
 	return c;
 }
 
+static void wait_for_more(struct pool *p, struct conn *c)
+{
+	c->state = CONN_IDLE;
+	c->since = timer_ms();
+	watch(p, c->fd, (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, EPOLL_CTL_MOD);
+}
+
 static void keep(struct pool *p, struct conn *c)
 {
 	if (!p->said_keep)
 		log_info("the web server keeps its connections to this service open; it works, but is not needed");
 	p->said_keep = true;
-	c->state = CONN_IDLE;
+	free(c->held);
+	c->held = NULL;
+	c->held_n = 0;
 	c->served++;
-	c->since = timer_ms();
-	watch(p, c->fd, (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, EPOLL_CTL_MOD);
+	wait_for_more(p, c);
 }
 
 static void *work(void *arg)
@@ -123,14 +127,12 @@ static void *work(void *arg)
 		enum serve_end end = serve(w, c, &asked_keep);
 		pthread_mutex_lock(&p->lock);
 		p->idle++;
-		if (end == SERVE_KEEP) {
+		if (end == SERVE_KEEP)
 			keep(p, c);
-		} else if (end == SERVE_MORE) {
-			c->state = CONN_PARTIAL;
-			p->partial++;
-		} else {
+		else if (end == SERVE_MORE)
+			wait_for_more(p, c);
+		else
 			drop(p, c);
-		}
 	}
 	p->threads--, p->idle--;
 	pthread_mutex_unlock(&p->lock);
@@ -144,7 +146,7 @@ static bool evict(struct pool *p)
 	struct conn *oldest = NULL;
 	for (uint32_t i = 0; i < p->nconns; i++) {
 		struct conn *c = &p->conns[i];
-		if ((c->state == CONN_IDLE || c->state == CONN_PARTIAL) && (oldest == NULL || c->since < oldest->since))
+		if (c->state == CONN_IDLE && (oldest == NULL || c->since < oldest->since))
 			oldest = c;
 	}
 	if (oldest == NULL)
@@ -200,15 +202,10 @@ static void accept_all(struct pool *p)
 	}
 }
 
-/* Bytes that wait on a socket; -1: its peer is gone and there are none. */
-static long waiting(int fd)
+static bool has_input(int fd)
 {
-	int n = 0;
 	char one;
-	if (ioctl(fd, FIONREAD, &n) == 0 && n > 0)
-		return n;
-	ssize_t got = recv(fd, &one, 1, MSG_PEEK | MSG_DONTWAIT);
-	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) ? -1 : got > 0;
+	return recv(fd, &one, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
 static void woke(struct pool *p, uint32_t row)
@@ -216,37 +213,23 @@ static void woke(struct pool *p, uint32_t row)
 	struct conn *c = &p->conns[row];
 	if (c->state != CONN_IDLE)
 		return;
-	if (waiting(c->fd) <= 0) {
+	if (!has_input(c->fd)) {
 		drop(p, c);
 		return;
 	}
-	c->deadline = timer_ms() + p->deadline_ms;
+	if (c->held_n == 0)
+		c->deadline = timer_ms() + p->deadline_ms;
 	enqueue(p, c);
-}
-
-/* A peer that has sent its last byte and left the parameters unfinished. */
-static bool hung_up(int fd)
-{
-	struct pollfd want = {.fd = fd, .events = POLLRDHUP};
-	return poll(&want, 1, 0) == 1 && (want.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 static void watchdog(struct pool *p, uint64_t now)
 {
 	for (uint32_t i = 0; i < p->nconns; i++) {
 		struct conn *c = &p->conns[i];
-		bool gone; /* asked before the bytes are counted, so that the last ones are not lost */
 		switch (c->state) {
 		case CONN_IDLE:
-			if (c->served == 0 && now >= c->deadline)
-				drop(p, c);
-			break;
-		case CONN_PARTIAL:
-			if (now >= c->deadline)
-				drop(p, c);
-			else if ((gone = hung_up(c->fd), (size_t)waiting(c->fd) != c->seen))
-				enqueue(p, c);
-			else if (gone)
+			/* A kept connection may wait for its next request as long as there is room. */
+			if ((c->served == 0 || c->held_n > 0) && now >= c->deadline)
 				drop(p, c);
 			break;
 		case CONN_BUSY:
@@ -295,7 +278,7 @@ void pool_run(struct pool *p)
 	for (;;) {
 		struct epoll_event ev[EVENTS];
 		uint64_t now = timer_ms();
-		if (now >= next_tick || p->partial > 0) {
+		if (now >= next_tick) {
 			watchdog(p, now);
 			next_tick = now + TICK_MS;
 		}
@@ -303,7 +286,7 @@ void pool_run(struct pool *p)
 			break;
 		if (stop_at == 0 && !p->listening && now >= p->listen_again)
 			listen_on(p, true);
-		int wait = p->partial > 0 || !p->listening || stop_at != 0 ? PARTIAL_TICK_MS : TICK_MS;
+		int wait = !p->listening || stop_at != 0 ? SHORT_TICK_MS : TICK_MS;
 		pthread_mutex_unlock(&p->lock);
 		int n = epoll_wait(p->epoll, ev, EVENTS, wait);
 		pthread_mutex_lock(&p->lock);

@@ -19,10 +19,9 @@
 
 enum conn_state {
 	CONN_FREE,
-	CONN_IDLE,    /* in the epoll set: nothing has arrived of the next request */
-	CONN_PARTIAL, /* a part of the parameters has arrived; looked at again on each tick */
-	CONN_QUEUED,  /* for a worker */
-	CONN_BUSY     /* a worker's */
+	CONN_IDLE,   /* in the epoll set: nothing more has arrived of the next request */
+	CONN_QUEUED, /* for a worker */
+	CONN_BUSY    /* a worker's */
 };
 
 struct conn {
@@ -31,7 +30,8 @@ struct conn {
 	atomic_int overdue; /* 1: the reading half is shut down, 2: all of it */
 	uint64_t since;     /* timer_ms of the last change of state */
 	uint64_t deadline;  /* of the request that is being read or answered */
-	size_t seen;        /* bytes that had arrived when it became PARTIAL */
+	uint8_t *held;      /* parameters that came in pieces: the first held_n bytes of the request */
+	size_t held_n;
 	uint32_t served;
 };
 
@@ -45,7 +45,7 @@ struct pool {
 	struct conn *conns;
 	uint32_t nconns, used;
 	uint32_t *queue, head, queued;
-	uint32_t threads, idle, partial;
+	uint32_t threads, idle;
 	bool listening, said_keep, said_full;
 	uint64_t listen_again;
 };
@@ -62,6 +62,5 @@ void pool_run(struct pool *p);
 struct worker;
 struct worker *worker_new(const struct pool *p);
 void worker_free(struct worker *w);
-/* seen: set to the bytes that have arrived, for SERVE_MORE. */
 enum serve_end serve(struct worker *w, struct conn *c, bool *asked_keep);
 #endif

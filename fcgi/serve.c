@@ -11,10 +11,12 @@
 #include "lib/ask.h"
 #include "lib/die.h"
 #include "lib/num.h"
+#include "lib/own.h"
 #include <errno.h>
 #include <fcgiapp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -85,26 +87,72 @@ static void refuse_role(int fd, uint16_t id)
 	(void)send(fd, end, sizeof end, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Looks until the parameters are whole. A web server may write them in several pieces, a few microseconds
- * apart, so a few short waits come before the connection goes back to the main thread. */
+/* Takes n bytes that were seen to be there. */
+static bool take(int fd, uint8_t *p, size_t n)
+{
+	while (n > 0) {
+		ssize_t got = recv(fd, p, n, MSG_DONTWAIT);
+		if (got <= 0)
+			return false;
+		p += got;
+		n -= (size_t)got;
+	}
+	return true;
+}
+
+static bool hold(struct conn *c, const uint8_t *p, size_t n)
+{
+	uint8_t *more = realloc(c->held, c->held_n + n);
+	if (more == NULL)
+		return false;
+	memcpy(more + c->held_n, p, n);
+	c->held = more;
+	c->held_n += n;
+	return true;
+}
+
+/*
+ * Looks until the parameters are whole, without taking a byte from the socket where they come in one piece, as
+ * they nearly always do. A web server may write them in several, a few microseconds apart: hence the short
+ * waits. What is still incomplete then is taken and held, and the connection goes back to the main thread.
+ */
 static enum gate_verdict look(struct worker *w, struct conn *c)
 {
 	struct timespec nap = {0, 50000};
+	size_t had = c->held_n;
+	if (had > 0)
+		memcpy(w->peek, c->held, had);
 	for (int i = 0;; i++) {
-		ssize_t n = recv(c->fd, w->peek, sizeof w->peek, MSG_PEEK | MSG_DONTWAIT);
+		ssize_t n = recv(c->fd, w->peek + had, sizeof w->peek - had, MSG_PEEK | MSG_DONTWAIT);
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 			return GATE_BAD;
-		c->seen = n > 0 ? (size_t)n : 0;
-		enum gate_verdict v = gate_read(&w->gate, w->peek, c->seen);
+		size_t fresh = n > 0 ? (size_t)n : 0;
+		enum gate_verdict v = gate_read(&w->gate, w->peek, had + fresh);
+		if (v == GATE_MORE && had + fresh == sizeof w->peek)
+			return GATE_BAD;
+		if (v == GATE_WHOLE && had > 0)
+			return take(c->fd, w->peek + had, w->gate.used - had) ? v : GATE_BAD;
 		if (v != GATE_MORE)
 			return v;
-		if (c->seen == sizeof w->peek)
-			return GATE_BAD;
 		if (i == PEEKS)
-			return GATE_MORE;
+			return take(c->fd, w->peek + had, fresh) && hold(c, w->peek + had, fresh) ? v : GATE_BAD;
 		nanosleep(&nap, NULL);
 		nap.tv_nsec *= 2;
 	}
+}
+
+/* Lets libfcgi read the parameters from a file instead, since they were taken from the socket already; what
+ * follows them it reads from the socket again. */
+static int accept_held(struct worker *w, struct conn *c, FCGX_Request *fr)
+{
+	own_fd int fd = memfd_create("params", MFD_CLOEXEC);
+	if (fd < 0 || !write_all(fd, w->peek, w->gate.used) || lseek(fd, 0, SEEK_SET) != 0)
+		return -1;
+	fr->ipcFd = fd;
+	int e = FCGX_Accept_r(fr);
+	if (e == 0)
+		fr->ipcFd = c->fd;
+	return e;
 }
 
 static void log_outcome(const struct arrival *in, const struct reply *rp)
@@ -149,7 +197,7 @@ enum serve_end serve(struct worker *w, struct conn *c, bool *asked_keep)
 		return SERVE_CLOSE;
 	fr.ipcFd = c->fd;
 	fr.keepConnection = 1;
-	if (FCGX_Accept_r(&fr) != 0) {
+	if ((c->held_n > 0 ? accept_held(w, c, &fr) : FCGX_Accept_r(&fr)) != 0) {
 		FCGX_Free(&fr, 0);
 		return SERVE_CLOSE;
 	}

@@ -1,0 +1,150 @@
+"""A store of a few dictionaries that answers the public side's questions, so that it can be tested alone."""
+import array, hashlib, os, socket, struct, threading, time
+from wire import Writer, Reader, frame, unframe, listed
+
+QUEUED, RUNNING, CANCELLING, COMPLETED, FAILED, CANCELLED = range(6)
+UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, QUEUE_FULL = 29, 31, 32, 48
+ARTIFACTS = ["request", "events", "checkpoint", "patch", "test_log", "result"]
+
+
+def memfd(data):
+    fd = os.memfd_create("blob")
+    os.write(fd, data)
+    return fd
+
+
+class Fail(Exception):
+    pass
+
+
+class Store:
+    def __init__(self, path):
+        self.tokens, self.runs, self.lock, self.asked = {}, {}, threading.Lock(), []
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(path)
+        self.listener.listen(64)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def token(self, tenant, kind=1, label="test"):
+        tag = os.urandom(8).hex()
+        import base64
+        secret = base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
+        text = ("pfa_" if kind == 1 else "pfd_") + tag + "_" + secret
+        self.tokens[tag] = (hashlib.sha256(text.encode()).digest(), tenant, kind, label)
+        return text
+
+    def accept(self):
+        while True:
+            c, _ = self.listener.accept()
+            threading.Thread(target=self.serve, args=(c,), daemon=True).start()
+
+    def serve(self, c):
+        while True:
+            data, fds, flags, _ = socket.recv_fds(c, 200001, 4)
+            if not data:
+                return
+            number, _, op, r = unframe(data)
+            try:
+                with self.lock:
+                    self.asked.append(number)
+                    out, w, give = self.answer(number, r, fds)
+            except Fail as e:
+                out, w, give = 4, Writer().u16(e.args[0]).str(e.args[1] if len(e.args) > 1 else "").str(""), []
+            for fd in fds:
+                os.close(fd)
+            socket.send_fds(c, [frame(out, w, len(give), op)], give)
+            for fd in give:
+                os.close(fd)
+
+    def run(self, r):
+        key = (r.str(), r.str())
+        if key not in self.runs:
+            raise Fail(RUN_NOT_FOUND)
+        return self.runs[key]
+
+    def answer(self, number, r, fds):
+        now = int(time.time() * 1000)
+        if number == 1:
+            return 2, Writer().u32(1), []
+        if number == 5:
+            return 3, Writer(), []
+        if number == 10:
+            tag, digest = r.str(), r.bytes()
+            t = self.tokens.get(tag)
+            if t is None or t[0] != digest:
+                raise Fail(UNAUTHORIZED)
+            return 11, Writer().str(t[1]).u8(t[2]).u32(0).str(t[3]), []
+        if number == 20:
+            tenant, run, agent, profile, provider, model = (r.str() for _ in range(6))
+            print_ = r.bytes()
+            steps, wall, wait, most, queued = (r.u32() for _ in range(5))
+            have = sum(x["state"] == QUEUED for k, x in self.runs.items() if k[0] == tenant)
+            if queued and have >= queued:
+                raise Fail(QUEUE_FULL)
+            blobs = [os.pread(fd, 10 << 20, 0) for fd in fds]
+            self.runs[tenant, run] = dict(
+                tenant=tenant, run=run, agent=agent, profile=profile, provider=provider, model=model, steps=steps,
+                wall=wall, wait=wait, most=most, state=QUEUED, phase=0, cancel=0, created=now, updated=now,
+                summary=blobs[0], upload=blobs[1], artifacts={}, by=r.str(), print=print_,
+                events=[(1, now, "e-1", "run.queued", b"{}")])
+            return 21, Writer().u8(QUEUED).u8(0).u8(1), []
+        if number == 22:
+            x = self.run(r)
+            ended = x["state"] >= COMPLETED
+            w = Writer().str(x["run"]).u8(x["state"]).u8(x["phase"]).u8(x["cancel"])
+            w.str(x["agent"]).str(x["profile"]).str(x["provider"]).str(x["model"])
+            w.u64(x["created"]).u64(x["updated"]).u64(0).u64(x["updated"] if ended else 0)
+            w.u32(x["steps"]).u32(x["wall"]).u32(x["wait"]).u32(x["most"]).u32(0).u64(0).u64(0)
+            w.u8(ended).u8(ended and x["state"] == COMPLETED).u8(ended).i32(0)
+            w.str("done" if ended else "").str("")
+            w.bytes(b'"it is \\u003cdone\\u003e"' if ended else b"").bytes(b'["calc.py"]' if ended else b"")
+            w.bytes(b'[{"name":"check-1","argv":["git","diff","--check"],"ok":true,"exitCode":0,"durationSeconds":1}]' if ended else b"")
+            w.u32(sum(1 << ARTIFACTS.index(n) for n in x["artifacts"])).u64(len(x["events"]))
+            return 23, w, [memfd(x["summary"])]
+        if number == 24:
+            tenant, states, before, before_run, limit = r.str(), r.u32(), r.u64(), r.str(), r.u16()
+            all_ = sorted((x for k, x in self.runs.items() if k[0] == tenant and (not states or states >> x["state"] & 1)),
+                          key=lambda x: (-x["created"], x["run"]))
+            if before:
+                all_ = [x for x in all_ if (-x["created"], x["run"]) > (-before, before_run)]
+            page = all_[:limit]
+            items = []
+            for x in page:
+                w = Writer().str(x["tenant"]).str(x["run"]).u8(x["state"]).u8(x["phase"]).u8(x["cancel"])
+                w.str(x["agent"]).str(x["profile"]).u64(x["created"]).u64(x["updated"]).u64(0).str("").str("")
+                items.append(w.b)
+            more = len(all_) > len(page)
+            last = page[-1] if more else None
+            w = Writer().u8(more).bytes(listed(items))
+            return 25, w.u64(last["created"] if last else 0).str(last["run"] if last else ""), []
+        if number == 26:
+            x = self.run(r)
+            changed = x["state"] < COMPLETED and not x["cancel"]
+            if x["state"] == QUEUED:
+                x["state"] = CANCELLED
+            elif x["state"] == RUNNING:
+                x["state"] = CANCELLING
+            x["cancel"] = 1
+            return 21, Writer().u8(x["state"]).u8(x["phase"]).u8(changed), []
+        if number == 27:
+            x = self.run(r)
+            name = ARTIFACTS[r.u8()]
+            if name not in x["artifacts"]:
+                raise Fail(ARTIFACT_NOT_FOUND)
+            b = x["artifacts"][name]
+            return 28, Writer().u64(len(b)).bytes(hashlib.sha256(b).digest()), [memfd(b)]
+        if number == 30:
+            x = self.run(r)
+            after = r.u64()
+            part, last, size = [], after, 0
+            rest = [e for e in x["events"] if e[0] > after]
+            for e in rest:
+                w = Writer().u64(e[0]).u64(e[1]).str(e[2]).str(e[3]).bytes(e[4])
+                if size + len(w.b) > 170000:
+                    break
+                part.append(w.b)
+                size += len(w.b) + 4
+                last = e[0]
+            more = bool(rest) and last < rest[-1][0]
+            return 31, Writer().u8(more).u8(x["state"] >= COMPLETED).u64(last).bytes(listed(part)), []
+        raise Fail(43)

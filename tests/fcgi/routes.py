@@ -1,0 +1,200 @@
+#!/usr/bin/python3 -B
+"""Every public route, alone against a store of dictionaries: what each answers, and to whom.
+
+usage: routes.py pinfold-fcgi
+"""
+import hashlib, json, os, sys, threading, time
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from fastcgi import *
+from fakestore import RUNNING, COMPLETED, FAILED, CANCELLED, QUEUED
+from rig import Rig
+
+passed = failed = 0
+
+
+def check(what, ok, got=""):
+    global passed, failed
+    passed, failed = passed + bool(ok), failed + (not ok)
+    print(("ok   " if ok else "FAIL ") + what + ("" if ok else f": {got!r}"), flush=True)
+
+
+BODY = {"instruction": "Repair \u00e4dd.", "files": [{"path": "calc.py", "content": "x = \u20ac\n"}, {"path": "t/a.py", "content": ""}],
+        "allowedPaths": ["calc.py", "t/**"], "checks": [["git", "diff", "--check"]], "permissions": {"write_file": "ask"}}
+rig = Rig(sys.argv[1], max_queued=30)
+
+
+def get(path, token=None, more=()):
+    return ask(rig.path, request("GET", path, token or rig.token, more=more))
+
+
+def post(path, body=None, token=None):
+    return ask(rig.path, request("POST", path, token or rig.token, json.dumps(body).encode() if body is not None else b""))
+
+
+def refused(a, status, code):
+    return (a.status, a.error) == (status, code)
+
+
+def create():
+    a = post("/v1/runs", BODY)
+    check("a run is taken", a.status == 202, a)
+    run = a.json["runId"]
+    x = rig.store.runs["main", run]
+    s = json.loads(x["summary"])
+    check("the summary is canonical", s["instruction"] == BODY["instruction"] and s["allowedPaths"] == BODY["allowedPaths"] and
+          s["checks"] == BODY["checks"] and s["fileCount"] == 2 and s["permissions"] == {"write_file": "ask"} and
+          s["limits"] == {"maxSteps": 12, "wallTimeSeconds": 180, "approvalWaitSeconds": 600} and
+          s["files"][0] == {"path": "calc.py", "size": 8, "sha256": hashlib.sha256("x = \u20ac\n".encode()).hexdigest()}, s)
+    check("the budget is steps and two", (x["steps"], x["most"]) == (12, 14), x)
+    check("who made it is recorded without the secret", x["by"].startswith("api:") and rig.token.split("_")[-1] not in x["by"], x["by"])
+    check("the upload holds the files", b"calc.py" in x["upload"] and "x = \u20ac\n".encode() in x["upload"])
+    check("a device may not create", refused(ask(rig.path, request("POST", "/v1/runs", rig.device, json.dumps(BODY).encode())), 403, "forbidden"))
+    n = len(rig.store.runs)
+    post("/v1/runs", dict(BODY, checks=[]))
+    check("a refused request reaches no store", len(rig.store.runs) == n)
+    return run
+
+
+def snapshot(run):
+    a = get("/v1/runs/" + run)
+    o = a.json
+    check("snapshot of a queued run", (o["status"], o["phase"], o["cancelRequested"], o["artifactKeys"], o["pendingApprovals"],
+          o["approvalDecisions"]) == ("queued", "waiting", False, [], [], []), o)
+    check("what is not known is absent", not {"startedAt", "finishedAt", "execution", "summary", "error", "terminalReason",
+          "changedFiles", "verification"} & set(o), o)
+    check("the request in it", o["request"] == {"instruction": BODY["instruction"], "modelProfile": "default", "provider": "scripted",
+          "model": "scripted-1", "allowedPaths": BODY["allowedPaths"], "checks": BODY["checks"], "fileCount": 2}, o["request"])
+    check("its limits", o["limits"] == {"maxSteps": 12, "wallTimeSeconds": 180, "approvalWaitSeconds": 600, "maxModelRequests": 14}, o["limits"])
+    tag = a.headers["etag"]
+    b = get("/v1/runs/" + run, more=[("HTTP_IF_NONE_MATCH", tag)])
+    check("304 for the same", b.status == 304 and b.body == b"" and b.headers["etag"] == tag, b)
+    check("200 for another tag", get("/v1/runs/" + run, more=[("HTTP_IF_NONE_MATCH", '"0"')]).status == 200)
+    check("a device may read", get("/v1/runs/" + run, rig.device).status == 200)
+    for path in ("", "/events", "/artifacts", "/artifacts/patch"):
+        check(f"another tenant sees 404 at {path or 'the run'}", refused(get("/v1/runs/" + run + path, rig.other), 404, "run_not_found"))
+    check("and may not cancel", refused(post(f"/v1/runs/{run}/cancel", token=rig.other), 404, "run_not_found"))
+    x = rig.store.runs["main", run]
+    x.update(state=RUNNING, phase=2)
+    check("a running run", get("/v1/runs/" + run).json["phase"] == "executing")
+
+
+def cancel(run):
+    a = post(f"/v1/runs/{run}/cancel")
+    check("cancel of a running run", a.status == 202 and a.json == {"runId": run, "status": "running", "cancelRequested": True}, a)
+    o = get("/v1/runs/" + run).json
+    check("cancelling shows as running", (o["status"], o["cancelRequested"]) == ("running", True), o)
+    a = post(f"/v1/runs/{run}/cancel")
+    check("cancel again", a.status == 202 and a.json["status"] == "running", a)
+    rig.store.runs["main", run]["state"] = CANCELLED
+    a = post(f"/v1/runs/{run}/cancel")
+    check("cancel after the end", a.status == 200 and a.json["status"] == "cancelled", a)
+    queued = post("/v1/runs", BODY).json["runId"]
+    a = post(f"/v1/runs/{queued}/cancel")
+    check("cancel of a queued run ends it at once", a.status == 202 and a.json["status"] == "cancelled", a)
+    check("GET on cancel", refused(get(f"/v1/runs/{queued}/cancel"), 405, "method_not_allowed"))
+
+
+def artifacts():
+    run = post("/v1/runs", BODY).json["runId"]
+    x = rig.store.runs["main", run]
+    check("artifacts before the end", refused(get(f"/v1/runs/{run}/artifacts"), 409, "run_not_terminal"))
+    check("one artifact before the end", refused(get(f"/v1/runs/{run}/artifacts/patch"), 409, "run_not_terminal"))
+    big = os.urandom(3_000_000)
+    x.update(state=COMPLETED, artifacts={"patch": b"--- a\n<script>\n", "result": big})
+    o = get("/v1/runs/" + run).json
+    check("a completed run", o["status"] == "completed" and "phase" not in o and o["execution"] == {"success": True, "exitCode": 0} and
+          o["summary"] == "it is <done>" and o["changedFiles"] == ["calc.py"] and o["verification"][0]["ok"] is True, o)
+    check("its artifact keys", sorted(o["artifactKeys"]) == ["events", "patch", "result"], o)
+    a = get(f"/v1/runs/{run}/artifacts")
+    rows = {r["name"]: r for r in a.json["artifacts"]}
+    check("the list", a.json["runId"] == run and sorted(rows) == ["events", "patch", "result"] and rows["patch"]["size"] == 15 and
+          rows["patch"]["sha256"] == hashlib.sha256(b"--- a\n<script>\n").hexdigest(), a)
+    a = get(f"/v1/runs/{run}/artifacts/patch")
+    h = a.headers
+    check("an artifact is inert", a.status == 200 and a.body == b"--- a\n<script>\n" and h["content-type"] == "text/plain; charset=utf-8" and
+          h["content-disposition"] == 'attachment; filename="patch.txt"' and h["x-content-type-options"] == "nosniff" and
+          h["cache-control"] == "no-store", h)
+    a = get(f"/v1/runs/{run}/artifacts/result")
+    check("a large one arrives whole", a.whole and a.body == big and h["content-length"] == "15", len(a.body))
+    a = get(f"/v1/runs/{run}/artifacts/events")
+    lines = get(f"/v1/runs/{run}/events")
+    check("events are composed where none are stored", a.status == 200 and a.body == lines.body and
+          rows["events"]["sha256"] == hashlib.sha256(a.body).hexdigest(), a)
+    for name in ("nothing", "checkpoint", "PATCH", "patch.txt", "patch%2e%2e", "..%2fpatch", "hop"):
+        a = get(f"/v1/runs/{run}/artifacts/{name}")
+        check("artifact " + name, refused(a, 404, "artifact_not_found") or refused(a, 400, "invalid_request"), a)
+
+
+def events():
+    run = post("/v1/runs", BODY).json["runId"]
+    x = rig.store.runs["main", run]
+    x["events"] += [(i, 1700000000000 + i, f"e-{i}", "agent.step", json.dumps({"n": i, "t": "y" * 900}).encode()) for i in range(2, 1001)]
+    a = get(f"/v1/runs/{run}/events")
+    lines = [json.loads(l) for l in a.body.decode().splitlines()]
+    check("events page through", a.whole and a.headers["content-type"] == "application/x-ndjson" and
+          [e["sequence"] for e in lines] == list(range(1, 1001)), (a.status, len(lines)))
+    check("an event's fields", set(lines[0]) == {"event_type", "run_id", "task_id", "sequence", "created_at", "event_id", "data"} and
+          lines[0]["run_id"] == lines[0]["task_id"] == run and lines[0]["event_type"] == "run.queued" and lines[5]["data"]["n"] == 6, lines[0])
+    a = get(f"/v1/runs/{run}/events?after=998")
+    check("after", [json.loads(l)["sequence"] for l in a.body.decode().splitlines()] == [999, 1000], a)
+    a = get(f"/v1/runs/{run}/events?after=1000")
+    check("after the last there is nothing", a.status == 200 and a.body == b"" and a.whole, a)
+    check("stream=0 is NDJSON", get(f"/v1/runs/{run}/events?stream=0&after=999").status == 200)
+    for q in ("after=-1", "after=+5", "after=5x", "after=0x10", "after=1e3", "after=", "after=" + "9" * 20, "after=9223372036854775808",
+              "after=%01", "after=01", "x=1", "after=1&after=2", "stream=maybe"):
+        check("events?" + q, refused(get(f"/v1/runs/{run}/events?{q}"), 400, "invalid_query"))
+    check("events of no run", refused(get("/v1/runs/none/events"), 404, "run_not_found"))
+
+
+def listing():
+    want = [k[1] for k, x in sorted(rig.store.runs.items(), key=lambda i: (-i[1]["created"], i[1]["run"])) if k[0] == "main"]
+    got, path = [], "/v1/runs?limit=2"
+    for _ in range(100):
+        o = get(path).json
+        got += [r["runId"] for r in o["runs"]]
+        if o["next"] is None:
+            break
+        path = "/v1/runs?limit=2&after=" + o["next"]
+    check("pages join without gap or repeat", got == want, (got, want))
+    for word, states in (("queued", [QUEUED]), ("completed", [COMPLETED]), ("cancelled", [CANCELLED]), ("failed", [FAILED])):
+        n = sum(x["state"] in states for k, x in rig.store.runs.items() if k[0] == "main")
+        o = get("/v1/runs?status=" + word).json
+        check("status=" + word, len(o["runs"]) == n and all(r["status"] == word for r in o["runs"]), o)
+    check("another tenant's list is its own", get("/v1/runs", rig.other).json == {"runs": [], "next": None})
+
+
+def limits():
+    a = None
+    for _ in range(40):
+        a = post("/v1/runs", BODY)
+        if a.status != 202:
+            break
+    check("a full queue is 429 with Retry-After", refused(a, 429, "run_queue_full") and int(a.headers["retry-after"]) > 0, a)
+
+
+def readiness():
+    a = get("/readyz")
+    check("ready", a.status == 200 and a.json == {"ok": True, "service": "pinfold"}, a)
+    rig.store.listener.close()
+    os.rename(rig.dir + "/store/store.sock", rig.dir + "/store/gone")
+    # A worker that was not connected yet waits out its patience; healthz needs no store.
+    results = []
+    def probe():
+        results.append(get("/readyz"))
+    threads = [threading.Thread(target=probe) for _ in range(8)]
+    for t in threads: t.start()
+    check("healthz does not wait for the store", get("/healthz").status == 200)
+    for t in threads: t.join()
+    check("not ready without a store", any(refused(a, 503, "not_ready") and "the store does not answer" in a.json["reasons"] and
+          "retry-after" in a.headers for a in results), results)
+
+
+try:
+    run = create()
+    snapshot(run); cancel(run); artifacts(); events(); listing(); limits(); readiness()
+    check("the process lives", rig.alive())
+finally:
+    status = rig.stop()
+check("it ends with status 0", status == 0, status)
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed != 0)

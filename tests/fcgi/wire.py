@@ -1,0 +1,63 @@
+"""The wire form of the messages (lib/wire.h), as far as these tests speak it."""
+import struct
+
+
+class Writer:
+    def __init__(self):
+        self.b = b""
+
+    def u8(self, v): self.b += struct.pack(">B", v); return self
+    def u16(self, v): self.b += struct.pack(">H", v); return self
+    def u32(self, v): self.b += struct.pack(">I", v); return self
+    def u64(self, v): self.b += struct.pack(">Q", v); return self
+    def i32(self, v): self.b += struct.pack(">i", v); return self
+    def raw(self, v): self.b += v; return self
+
+    def str(self, v):
+        v = v.encode() if isinstance(v, str) else v
+        self.b += struct.pack(">I", len(v)) + v + b"\0"
+        return self
+
+    def bytes(self, v):
+        self.b += struct.pack(">I", len(v)) + v
+        return self
+
+    def strs(self, v):
+        self.u32(len(v))
+        for s in v:
+            self.str(s)
+        return self
+
+
+class Reader:
+    def __init__(self, b): self.b = b
+
+    def take(self, n):
+        v, self.b = self.b[:n], self.b[n:]
+        assert len(v) == n
+        return v
+
+    def u8(self): return self.take(1)[0]
+    def u16(self): return struct.unpack(">H", self.take(2))[0]
+    def u32(self): return struct.unpack(">I", self.take(4))[0]
+    def u64(self): return struct.unpack(">Q", self.take(8))[0]
+
+    def bytes(self): return self.take(self.u32())
+
+    def str(self):
+        v = self.bytes()
+        assert self.take(1) == b"\0"
+        return v.decode()
+
+
+def frame(number, body=b"", fds=0, op=0):
+    return struct.pack(">HBBQ", number, 1, fds, op) + (body.b if isinstance(body, Writer) else body)
+
+
+def unframe(b):
+    number, version, fds, op = struct.unpack(">HBBQ", b[:12])
+    return number, fds, op, Reader(b[12:])
+
+
+def listed(parts):
+    return b"".join(struct.pack(">I", len(p)) + p for p in parts)
