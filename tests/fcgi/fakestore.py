@@ -20,6 +20,7 @@ class Fail(Exception):
 class Store:
     def __init__(self, path):
         self.tokens, self.runs, self.lock, self.asked = {}, {}, threading.Lock(), []
+        self.peers = []
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(path)
         self.listener.listen(64)
@@ -35,8 +36,19 @@ class Store:
 
     def accept(self):
         while True:
-            c, _ = self.listener.accept()
+            try:
+                c, _ = self.listener.accept()
+            except OSError:
+                return
+            self.peers.append(c)
             threading.Thread(target=self.serve, args=(c,), daemon=True).start()
+
+    def close(self):
+        """Gone, with every connection."""
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for c in self.peers:
+            c.shutdown(socket.SHUT_RDWR)
 
     def serve(self, c):
         while True:

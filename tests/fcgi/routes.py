@@ -3,7 +3,7 @@
 
 usage: routes.py pinfold-fcgi
 """
-import hashlib, json, os, sys, threading, time
+import hashlib, json, os, sys, threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fastcgi import *
 from fakestore import RUNNING, COMPLETED, FAILED, CANCELLED, QUEUED
@@ -175,9 +175,8 @@ def limits():
 def readiness():
     a = get("/readyz")
     check("ready", a.status == 200 and a.json == {"ok": True, "service": "pinfold"}, a)
-    rig.store.listener.close()
-    os.rename(rig.dir + "/store/store.sock", rig.dir + "/store/gone")
-    # A worker that was not connected yet waits out its patience; healthz needs no store.
+    rig.store.close()
+    # Each worker waits out its patience; healthz needs no store.
     results = []
     def probe():
         results.append(get("/readyz"))
@@ -185,8 +184,10 @@ def readiness():
     for t in threads: t.start()
     check("healthz does not wait for the store", get("/healthz").status == 200)
     for t in threads: t.join()
-    check("not ready without a store", any(refused(a, 503, "not_ready") and "the store does not answer" in a.json["reasons"] and
+    check("not ready without a store", all(refused(a, 503, "not_ready") and "the store does not answer" in a.json["reasons"] and
           "retry-after" in a.headers for a in results), results)
+    a = get("/v1/runs")
+    check("and 503 for what needs it", refused(a, 503, "store_unavailable") and "retry-after" in a.headers, a)
 
 
 try:
