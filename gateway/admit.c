@@ -93,8 +93,8 @@ static bool model_known(const struct app *app, const char *model)
 
 void gate_chat(struct gate_call *call)
 {
-	struct arena arena own_arena;
-	struct buf request own_buf;
+	struct arena arena own_arena = {0};
+	struct buf request own_buf = {0};
 	struct json_fault why;
 	char field[SCHEMA_FIELD] = "";
 	const struct upstream_target *target = NULL;

@@ -60,7 +60,7 @@ static void write_text(struct jw *w, const struct json *v, unsigned depth)
 {
 	size_t cap = TEXT_CAP;
 	enum text_kind kind = TEXT_BODY;
-	struct buf b own_buf;
+	struct buf b own_buf = {0};
 
 	for (size_t i = 0; depth == 1 && v->key && i < sizeof caps / sizeof caps[0]; i++)
 		if (strcmp(caps[i].key, v->key) == 0) {
@@ -75,7 +75,7 @@ static void write_text(struct jw *w, const struct json *v, unsigned depth)
 /* A key that cleaning would change is left out with its value: two keys must not become one. */
 static bool key_clean(const char *key)
 {
-	struct buf b own_buf;
+	struct buf b own_buf = {0};
 	buf_init(&b, DATA_TOTAL);
 	return !text_clean(&b, key, strlen(key), TEXT_LINE, KEY_MAX);
 }
@@ -155,7 +155,7 @@ static void take_request(struct line *line, const struct json *data)
 
 static bool take_line(struct batch *b, const char *run, const struct json *raw)
 {
-	struct arena arena own_arena;
+	struct arena arena own_arena = {0};
 	struct line *line = &b->lines[b->n];
 	int64_t sequence = 0;
 	struct jw w;
@@ -266,7 +266,7 @@ static enum err store_batch(struct gate_call *call, struct batch *b)
 
 static enum err take_batch(struct gate_call *call, struct batch *b, char field[SCHEMA_FIELD])
 {
-	struct arena arena own_arena;
+	struct arena arena own_arena = {0};
 
 	arena_init(&arena, GATE_ARENA);
 	const struct json *body = json_parse(&arena, call->body.p, call->body.n, JSON_DEPTH, GATE_NODES, NULL);

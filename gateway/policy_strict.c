@@ -174,12 +174,12 @@ enum err policy_strict(const struct json *body, const char *model, struct buf *o
 	jw_open(&w, '{');
 	jw_kstr(&w, "model", model);
 	jw_key(&w, "messages");
-	struct buf part own_buf;
+	struct buf part own_buf = {0};
 	buf_init(&part, GATE_REPLY_MAX);
 	json_write(&part, messages);
 	jw_raw(&w, part.p, part.n);
 	if (tools && tools->count > 0) {
-		struct buf list own_buf;
+		struct buf list own_buf = {0};
 		buf_init(&list, GATE_REPLY_MAX);
 		json_write(&list, tools);
 		jw_key(&w, "tools");

@@ -262,7 +262,7 @@ static struct curl_slist *make_headers(const struct upstream_target *target)
 		  add_header(&list, "Accept: application/json") && add_header(&list, "Accept-Encoding: identity") &&
 		  add_header(&list, "Expect:") && add_header(&list, "User-Agent: pinfold");
 	if (ok && target->key) {
-		struct buf line own_buf;
+		struct buf line own_buf = {0};
 		buf_init(&line, SECRET_MAX + 64);
 		buf_adds(&line, "Authorization: Bearer ");
 		buf_add(&line, target->key->p, target->key->n);
@@ -318,7 +318,7 @@ static enum err judge(CURL *h, const struct upstream_target *target, struct upst
 	    want[] = "application/json",
 	    refused[] =
 		"{\"error\":{\"message\":\"The model provider refused the call.\",\"type\":\"provider_refused\"}}";
-	struct arena arena own_arena;
+	struct arena arena own_arena = {0};
 	char *type = NULL;
 
 	if (answer->status >= 300 && answer->status < 400)

@@ -120,7 +120,9 @@ def test_flood(rig, model):
     before = status()
     bad += many(5000)
     same(bad, 0, "6,000 broken bodies")
-    check(status() - before < 1000, "memory grew by %d kB" % (status() - before))
+    with open("/proc/%d/maps" % pid) as f:
+        sanitized = "libasan" in f.read()  # keeps freed memory on purpose
+    check(sanitized or status() - before < 1000, "memory grew by %d kB" % (status() - before))
     held = [socket.create_connection(("127.0.0.1", run.port)) for _ in range(200)]
     other = rig.run(2)
     same(other.chat("flood").status, 200, "another box is served while one floods")

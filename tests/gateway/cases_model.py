@@ -93,6 +93,8 @@ def test_client_leaves(rig, model):
     while run.shown()["used"] < 3 and time.time() < deadline:
         time.sleep(0.02)
     same(run.chat(text).code, "model_request_budget_exhausted", "leaving early is no refund")
+    while sum(1 for _, k, _ in run.events() if k == "model.called") < 3 and time.time() < deadline:
+        time.sleep(0.02)
     check(asked(model, text) <= 3, "the model saw at most 3")
 
 

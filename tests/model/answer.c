@@ -56,7 +56,7 @@ static void put_tool_calls(struct jw *w, const struct json *tools, unsigned nth)
 	jw_open(w, '[');
 	for (const struct json *t = tools->child; t; t = t->next, i++) {
 		char id[48];
-		struct buf args own_buf;
+		struct buf args own_buf = {0};
 		const struct json *a = json_get(t, "arguments");
 		buf_init(&args, BODY_MAX);
 		if (a && a->type == JSON_STRING)
@@ -196,7 +196,7 @@ static bool send_garbage(struct peer *p, int64_t n)
 
 bool answer_send(struct peer *p, const struct scenario *s, const struct json *answer, unsigned nth)
 {
-	struct buf head own_buf, body own_buf, coded own_buf;
+	struct buf head own_buf = {0}, body own_buf = {0}, coded own_buf = {0};
 	const char *type = string(answer, "type"), *location = string(answer, "location"),
 		   *raw = string(answer, "body");
 	const struct json *headers = json_get(answer, "headers");
@@ -260,7 +260,7 @@ bool answer_send(struct peer *p, const struct scenario *s, const struct json *an
 
 bool answer_json(struct peer *p, unsigned status, const char *body)
 {
-	struct buf b own_buf;
+	struct buf b own_buf = {0};
 	buf_init(&b, HEAD_MAX);
 	buf_addf(&b, "HTTP/1.1 %u Scripted\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", status,
 		 strlen(body), body);

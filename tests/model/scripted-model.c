@@ -43,7 +43,7 @@ struct visit {
 
 static void log_request(struct app *app, const struct http_request *rq, unsigned n, bool key_match)
 {
-	struct buf b own_buf;
+	struct buf b own_buf = {0};
 	struct jw w;
 	uint8_t digest[SHA256_SIZE];
 	char text[SHA256_HEX];
