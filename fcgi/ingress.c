@@ -7,6 +7,7 @@
 #include "gen/routes.h"
 #include "lib/num.h"
 #include <string.h>
+#include <strings.h>
 
 enum param {
 	P_METHOD,
@@ -16,6 +17,7 @@ enum param {
 	P_LENGTH,
 	P_AUTH,
 	P_ENCODING,
+	P_TRANSFER,
 	P_ACCEPT,
 	P_NONE_MATCH,
 	P_TENANT,
@@ -30,12 +32,14 @@ static const char *const names[P__COUNT] = {
     [P_LENGTH] = "CONTENT_LENGTH",
     [P_AUTH] = "HTTP_AUTHORIZATION",
     [P_ENCODING] = "HTTP_CONTENT_ENCODING",
+    [P_TRANSFER] = "HTTP_TRANSFER_ENCODING",
     [P_ACCEPT] = "HTTP_ACCEPT",
     [P_NONE_MATCH] = "HTTP_IF_NONE_MATCH",
     [P_TENANT] = "PINFOLD_TENANT",
 };
 
-/* Printable ASCII and tab. REQUEST_URI may hold more: its own parser judges it. */
+/* Printable ASCII and tab. REQUEST_URI may hold more: its own parser judges it. SCRIPT_NAME may be the
+ * whole path, decoded; what is no mount there is not used. */
 static bool value_clean(const struct gate_param *p, bool uri)
 {
 	for (size_t i = 0; i < p->value_n; i++) {
@@ -70,7 +74,7 @@ static const char *collect(const struct gate *g, const char *value[P__COUNT])
 				continue;
 			if (value[k] != NULL)
 				return "A header or request parameter came twice. Send it once.";
-			if (!value_clean(p, k == P_URI))
+			if (k != P_SCRIPT && !value_clean(p, k == P_URI))
 				return "A header or request parameter holds bytes that are not printable ASCII.";
 			value[k] = p->value;
 		}
@@ -149,6 +153,7 @@ void ingress_read(struct ingress *in, const struct gate *g, struct arrival *out)
 	out->authorization = v[P_AUTH];
 	out->content_encoding = v[P_ENCODING];
 	out->accept = v[P_ACCEPT];
+	out->chunked = v[P_TRANSFER] != NULL && strcasecmp(v[P_TRANSFER], "chunked") == 0;
 	out->if_none_match = v[P_NONE_MATCH];
 	out->vhost_tenant = v[P_TENANT];
 }

@@ -36,6 +36,7 @@ struct arrival {
 	const char *authorization, *content_type, *content_encoding, *content_length;
 	const char *accept, *if_none_match;
 	const char *vhost_tenant; /* PINFOLD_TENANT of the web server's configuration */
+	bool chunked;             /* the client announced no length; Apache passes such a body on as it comes */
 	struct body_source body;
 	char id[37]; /* the request id, a UUID of ours */
 };
