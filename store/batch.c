@@ -50,7 +50,8 @@ static void send_answers(struct server *sv)
 {
 	for (size_t i = 0; i < sv->nanswers; i++) {
 		struct answer *a = &sv->answers[i];
-		if (!a->to->closing && chan_send(a->to->fd, a->p, a->n, a->fds, a->nfds) != 0)
+		/* Also to one that is closed for what it sent afterwards: this was earned before. */
+		if (chan_send(a->to->fd, a->p, a->n, a->fds, a->nfds) != 0)
 			client_close(a->to,
 				     errno == EPIPE || errno == ECONNRESET ? NULL : "it does not read its answers");
 		chan_close_fds(a->fds, a->nfds);

@@ -22,7 +22,7 @@ struct store {
 	bool holding;                    /* the last checkpoint failed: said once */
 	uint64_t checkpointed;           /* timer_ms */
 	uint64_t now, highest, recorded; /* clock.c */
-	uint64_t runs, commits, flushes;
+	uint64_t runs, commits, flushes, looked;
 	uint8_t scratch[STORE_SCRATCH]; /* one record being encoded */
 };
 

@@ -126,22 +126,19 @@ void clients_sweep(struct server *sv)
 void client_read(struct st_from *c)
 {
 	struct server *sv = c->server;
-	for (int i = 0; i < BATCH_PER_CLIENT && !c->closing && sv->nanswers < BATCH_REQUESTS; i++) {
-		int fds[WIRE_MAX_FDS], nfds = 0;
-		ssize_t n = chan_recv(c->fd, sv->in, sizeof sv->in, fds, &nfds);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			return;
-		if (n <= 0) {
-			client_close(c, n < 0 && errno == EBADMSG ? "a packet too large or with too many descriptors"
-								  : NULL);
-			return;
-		}
-		const char *why = "a subscriber may not ask";
-		if (!c->subscribed)
-			why = st_dispatch(&c->wire, c, sv->in, (size_t)n, fds, nfds);
-		if (why != NULL) {
-			chan_close_fds(fds, nfds);
-			client_close(c, why);
-		}
+	int fds[WIRE_MAX_FDS], nfds = 0;
+	ssize_t n = chan_recv(c->fd, sv->in, sizeof sv->in, fds, &nfds);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		client_close(c, n < 0 && errno == EBADMSG ? "a packet too large or with too many descriptors" : NULL);
+		return;
+	}
+	const char *why = "a subscriber may not ask";
+	if (!c->subscribed)
+		why = st_dispatch(&c->wire, c, sv->in, (size_t)n, fds, nfds);
+	if (why != NULL) {
+		chan_close_fds(fds, nfds);
+		client_close(c, why);
 	}
 }

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum { CACHE_BYTES = 16 << 20, LOG_FILE = 2 << 20, LOG_BUFFER = 512 << 10, TXN_MAX = 32 };
-enum { CHECKPOINT_MS = 1000, CHECKPOINT_KB = 4096 };
+enum { CHECKPOINT_MS = 1000, CHECKPOINT_KB = 4096, LOOK_COMMITS = 64 };
 #ifndef CIFS_SUPER_MAGIC
 #define CIFS_SUPER_MAGIC 0xFF534D42
 #endif
@@ -233,8 +233,10 @@ int store_idle(struct store *s)
 	uint64_t at = timer_ms();
 	if (at - s->checkpointed < CHECKPOINT_MS) {
 		/* Only when that much log was written. */
-		if (s->commits % 64 == 0)
+		if (s->commits - s->looked >= LOOK_COMMITS) {
 			checkpoint(s, CHECKPOINT_KB);
+			s->looked = s->commits;
+		}
 		return (int)(CHECKPOINT_MS - (at - s->checkpointed));
 	}
 	checkpoint(s, 0);

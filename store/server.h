@@ -19,7 +19,6 @@ enum {
 	CLIENTS_ADMIN = 16,    /* of these, kept for the operator */
 	BATCH_REQUESTS = 128,  /* one flush for at most so many */
 	BATCH_BYTES = 4 << 20, /* of answers */
-	BATCH_PER_CLIENT = 4,  /* of one client, so that none holds up the others */
 	WAKES_WAITING = 1024   /* runs a slow subscriber may lag behind by before it is closed */
 };
 
@@ -71,6 +70,7 @@ void server_answer(struct st_from *to, uint64_t op, enum err e, size_t n, const 
 
 /* client.c */
 void client_accept(struct server *sv, int listener, bool admin);
+/* One packet: what else it sent waits for the next batch, so that nobody holds up the others. */
 void client_read(struct st_from *c);
 /* Marks it for closing and says why (NULL: it left by itself). */
 void client_close(struct st_from *c, const char *why);

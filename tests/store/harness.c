@@ -105,6 +105,7 @@ static void child(struct rig *r, int control)
 	if (setgroups(1, &gid) != 0 || setgid(RIG_UID) != 0 || setuid(RIG_UID) != 0)
 		_exit(126);
 	execl(r->program, "pinfold-stored", (char *)NULL);
+	dprintf(2, "%s cannot be started: %m\n", r->program);
 	_exit(127);
 }
 
@@ -190,8 +191,15 @@ void rig_tenant(struct rig *r, const char *tenant)
 	struct st_tenant_put m = {.tenant = tenant};
 	struct st_ok ok;
 	struct ask *a = rig_ask(r, RIG_ADMIN);
-	if (a == NULL || st_call_tenant_put(a, &m, NULL, &ok, NULL) != ERR_OK)
-		fatal("the tenant could not be made; see %s", r->log);
+	if (a == NULL || st_call_tenant_put(a, &m, NULL, &ok, NULL) != ERR_OK) {
+		fprintf(stderr, "pinfold-stored (%s) does not answer; its log says:\n", r->program);
+		size_t n;
+		char *log = file_read(AT_FDCWD, r->log, 1 << 20, &n);
+		fprintf(stderr, "%s", log != NULL ? log : "nothing\n");
+		free(log);
+		rig_close(r);
+		exit(1);
+	}
 	ask_free(a);
 }
 

@@ -16,18 +16,26 @@
 struct rig rig;
 struct ask *fcgi, *gateway, *steward, *admin;
 
-int steps_setup(void **state)
+int steps_connect(void)
 {
-	(void)state;
-	rig_open(&rig, NULL);
-	rig_start(&rig);
 	rig_tenant(&rig, "acme");
 	rig_tenant(&rig, "other");
 	fcgi = rig_ask(&rig, RIG_FCGI);
 	gateway = rig_ask(&rig, RIG_GATEWAY);
 	steward = rig_ask(&rig, RIG_STEWARD);
 	admin = rig_ask(&rig, RIG_ADMIN);
-	return fcgi != NULL && gateway != NULL && steward != NULL && admin != NULL ? 0 : -1;
+	if (fcgi != NULL && gateway != NULL && steward != NULL && admin != NULL)
+		return 0;
+	rig_close(&rig);
+	return -1;
+}
+
+int steps_setup(void **state)
+{
+	(void)state;
+	rig_open(&rig, NULL);
+	rig_start(&rig);
+	return steps_connect();
 }
 
 int steps_teardown(void **state)

@@ -15,6 +15,8 @@ extern struct ask *fcgi, *gateway, *steward, *admin;
 #define BYTES(s) ((struct wire_bytes){(const uint8_t *)(s), sizeof(s) - 1})
 
 int steps_setup(void **state);
+/* The part of it behind rig_start: tenants and connections. */
+int steps_connect(void);
 int steps_teardown(void **state);
 /* The event types of a run in one string, each with a space behind; checks that they are dense from 1. */
 const char *events_of(const char *run, bool *terminal);

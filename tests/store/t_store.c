@@ -341,6 +341,39 @@ static void cancelling(void **state)
 	assert_int_equal(cancel("cancel-none", &a), ERR_RUN_NOT_FOUND);
 }
 
+/* Two things happen to a running run, in every order: the first end stays, and its event is the last. */
+static void all_orders(void **state)
+{
+	(void)state;
+	static const enum run_event what[] = {RUN_EV_CANCEL, RUN_EV_COMPLETE, RUN_EV_FAIL, RUN_EV_RESTART};
+	for (int first = 0; first < 4; first++) {
+		for (int second = 0; second < 4; second++) {
+			char run[32];
+			struct st_run_state a = {0};
+			enum run_state expect = RUN_RUNNING;
+			(void)snprintf(run, sizeof run, "order-%d%d", first, second);
+			assert_int_equal(rig_running(fcgi, steward, "acme", run, 5), ERR_OK);
+			const enum run_event pair[] = {what[first], what[second]};
+			for (int i = 0; i < 2; i++) {
+				enum err e = run_step(expect, pair[i], &expect);
+				/* The second is not the first asked again. */
+				enum err got = pair[i] == RUN_EV_CANCEL
+						   ? cancel(run, &a)
+						   : finish(run, pair[i], i == 0, i == 0 ? "one" : "two", &a);
+				assert_int_equal(got, e);
+				assert_int_equal(run_is(run).state, expect);
+			}
+			const char *all = events_of(run, NULL);
+			char last[64];
+			(void)snprintf(last, sizeof last, "run.%s ", run_public(expect));
+			if (run_final(expect)) {
+				assert_string_equal(all + strlen(all) - strlen(last), last);
+				assert_ptr_equal(strstr(all, last), all + strlen(all) - strlen(last));
+			}
+		}
+	}
+}
+
 static void restart_event(void **state)
 {
 	(void)state;
@@ -433,9 +466,11 @@ static void survives_a_restart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(principals),    cmocka_unit_test(creation),    cmocka_unit_test(limits_of_blobs),
-	    cmocka_unit_test(quota),         cmocka_unit_test(a_whole_run), cmocka_unit_test(cancelling),
-	    cmocka_unit_test(restart_event), cmocka_unit_test(expiry),      cmocka_unit_test(survives_a_restart),
+	    cmocka_unit_test(principals),      cmocka_unit_test(creation),
+	    cmocka_unit_test(limits_of_blobs), cmocka_unit_test(quota),
+	    cmocka_unit_test(a_whole_run),     cmocka_unit_test(cancelling),
+	    cmocka_unit_test(all_orders),      cmocka_unit_test(restart_event),
+	    cmocka_unit_test(expiry),          cmocka_unit_test(survives_a_restart),
 	};
 	return cmocka_run_group_tests(tests, steps_setup, steps_teardown);
 }

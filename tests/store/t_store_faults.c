@@ -161,6 +161,10 @@ static void out_of_turn(void **state)
 	hello.version = 99;
 	fd = rig_connect(&rig, RIG_FCGI);
 	assert_int_equal(chan_send(fd, buf, st_put_hello(buf, sizeof buf, 6, &hello), NULL, 0), 0);
+	struct st_fail fail;
+	int none[WIRE_MAX_FDS], nnone;
+	ssize_t n = chan_recv(fd, buf, sizeof buf, none, &nnone);
+	assert_true(n > 0 && st_get_fail(buf, (size_t)n, &fail) && fail.code == ERR_INVALID_REQUEST);
 	expect_closed(fd);
 	alive();
 	assert_true(settled(before) <= before);

@@ -38,12 +38,7 @@ static int setup(void **state)
 	(void)state;
 	rig_open(&rig, disk);
 	rig_start(&rig);
-	rig_tenant(&rig, "acme");
-	fcgi = rig_ask(&rig, RIG_FCGI);
-	gateway = rig_ask(&rig, RIG_GATEWAY);
-	steward = rig_ask(&rig, RIG_STEWARD);
-	admin = rig_ask(&rig, RIG_ADMIN);
-	return fcgi != NULL && gateway != NULL && steward != NULL && admin != NULL ? 0 : -1;
+	return steps_connect();
 }
 
 static int teardown(void **state)
