@@ -142,8 +142,11 @@ static void open_tables(struct store *s)
 		DB *db = s->db[i];
 		must(db->set_pagesize(db, 4096), "page size");
 		/* One file for all tables: a checkpoint then syncs one file. */
-		must(db->open(db, NULL, "pinfold.db", table_names[i], DB_BTREE, DB_CREATE | DB_AUTO_COMMIT, 0600),
-		     table_names[i]);
+		int ret = db->open(db, NULL, "pinfold.db", table_names[i], DB_BTREE, DB_CREATE | DB_AUTO_COMMIT, 0600);
+		/* Said so when pages are newer than the log's end. */
+		if (ret == EINVAL)
+			fatal("the store's logs are missing or belong to another copy of it: restore its whole folder");
+		must(ret, table_names[i]);
 	}
 	must(s->env->log_flush(s->env, NULL), "writing the log");
 }

@@ -285,12 +285,32 @@ static void too_many(void **state)
 	alive();
 }
 
+/* Data files copied without their logs are refused with a sentence, not served and not repaired. */
+static void without_logs(void **state)
+{
+	(void)state;
+	struct rig bad;
+	char command[200];
+	rig_open(&bad, NULL);
+	rig_start(&bad);
+	rig_tenant(&bad, "acme");
+	int status = rig_stop(&bad, SIGTERM);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	(void)snprintf(command, sizeof command, "rm %s/store/log.*", bad.state);
+	assert_int_equal(system(command), 0);
+	rig_start(&bad);
+	assert_true(rig_logged(&bad, "the store's logs are missing"));
+	status = rig_stop(&bad, 0);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	rig_close(&bad);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(frames_that_lie),   cmocka_unit_test(out_of_turn),   cmocka_unit_test(wrong_uid),
 	    cmocka_unit_test(a_second_owner),    cmocka_unit_test(leaving_early), cmocka_unit_test(not_reading),
-	    cmocka_unit_test(a_slow_subscriber), cmocka_unit_test(too_many),
+	    cmocka_unit_test(a_slow_subscriber), cmocka_unit_test(too_many),      cmocka_unit_test(without_logs),
 	};
 	return cmocka_run_group_tests(tests, steps_setup, steps_teardown);
 }
