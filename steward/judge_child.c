@@ -50,6 +50,12 @@ static bool confine_calls(void)
 	return limit(RLIMIT_CPU, 10 * JUDGE_CPU_SECONDS); /* the sanitizer itself needs more calls and space */
 }
 #else
+static bool allow_if(scmp_filter_ctx ctx, int call, unsigned arg, enum scmp_compare op, uint64_t a, uint64_t b)
+{
+	const struct scmp_arg_cmp cmp = {.arg = arg, .op = op, .datum_a = a, .datum_b = b};
+	return seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, call, 1, &cmp) == 0;
+}
+
 static bool confine_calls(void)
 {
 	static const int plain[] = {SCMP_SYS(read),         SCMP_SYS(pread64),        SCMP_SYS(write),
@@ -63,13 +69,10 @@ static bool confine_calls(void)
 	bool ok = ctx != NULL;
 	for (size_t i = 0; ok && i < sizeof plain / sizeof *plain; i++)
 		ok = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, plain[i], 0) == 0;
-	ok = ok &&
-	     seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) == 0;
-	ok = ok && seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-				    SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) == 0;
-	/* glibc's fstat; with this flag and an empty name no path is looked up. */
-	ok = ok &&
-	     seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1, SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH)) == 0;
+	/* No memory becomes executable; and glibc's fstat: with this flag and an empty name no path is looked up. */
+	ok = ok && allow_if(ctx, SCMP_SYS(mmap), 2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0) &&
+	     allow_if(ctx, SCMP_SYS(mprotect), 2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0) &&
+	     allow_if(ctx, SCMP_SYS(newfstatat), 3, SCMP_CMP_EQ, AT_EMPTY_PATH, 0);
 	ok = ok && limit(RLIMIT_CPU, JUDGE_CPU_SECONDS) && limit(RLIMIT_AS, JUDGE_MEMORY);
 	ok = ok && seccomp_load(ctx) == 0;
 	return ok;

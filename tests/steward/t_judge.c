@@ -1,265 +1,20 @@
 /*
- * The judge over many trees: what is a change, what is allowed, and whether real `git apply` turns the
- * upload into the result with the patch it makes. Decisions are taken in this process; one test goes
- * through the confined child.
+ * The judge over many trees: what is a change, what is allowed, what is refused and where. Decisions are
+ * taken in this process; one test goes through the confined child.
  */
 #include "lib/own.h"
-#include "steward/judge.h"
 #include "steward/patch.h"
-#include "steward/tree.h"
-#include "tests/steward/bundles.h"
+#include "tests/steward/trial.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-enum { CHANGES = 40 };
-
-struct said {
-	bool accepted;
-	enum err code;
-	char field[4097];
-	uint32_t seen, n;
-	char path[CHANGES][161];
-	uint8_t how[CHANGES];
-	bool exec[CHANGES];
-	char *patch;
-	size_t patch_n;
-	bool truncated;
-	char summary[16001], status[33];
-};
-
-static const char *const extensions[] = {".py", ".txt", ".md", ".cfg"};
-
-static void hear(int out, struct said *s)
-{
-	struct bundle b;
-	const uint8_t *frame;
-	size_t n;
-	uint16_t number;
-	uint64_t op;
-	assert_true(bundle_open(&b, out, BN_MAXFRAME));
-	while (bundle_next(&b, &frame, &n) > 0) {
-		assert_true(wire_peek(frame, n, &number, &op));
-		if (number == BN_JUDGED) {
-			struct bn_judged m;
-			assert_true(bn_get_judged(frame, n, &m));
-			s->accepted = m.accepted;
-			s->code = (enum err)m.code;
-			s->seen = m.changed;
-			memcpy(s->field, m.field.p, m.field.n);
-		} else if (number == BN_CHANGE) {
-			struct bn_change m;
-			assert_true(bn_get_change(frame, n, &m) && s->n < CHANGES);
-			snprintf(s->path[s->n], 161, "%s", m.path);
-			s->how[s->n] = m.how;
-			s->exec[s->n++] = m.executable;
-		} else if (number == BN_PATCH) {
-			struct bn_patch m;
-			assert_true(bn_get_patch(frame, n, &m));
-			s->patch = malloc(m.text.n + 1);
-			assert_non_null(s->patch);
-			memcpy(s->patch, m.text.p, m.text.n);
-			s->patch[m.text.n] = '\0';
-			s->patch_n = m.text.n;
-			s->truncated = m.truncated;
-		} else {
-			struct bn_summary m;
-			assert_true(number == BN_SUMMARY && bn_get_summary(frame, n, &m));
-			memcpy(s->summary, m.text.p, m.text.n);
-			snprintf(s->status, sizeof s->status, "%s", m.claimed_status);
-		}
-	}
-	bundle_close(&b);
-}
-
-struct trial {
-	const char *allow[4];
-	struct given up[8], left[8];
-	size_t nup, nleft;
-};
-
-static struct said *judge(const struct trial *t, const char *claim)
-{
-	own_fd int up = bundle_new("up"), left = bundle_new("left"), out = bundle_new("out");
-	struct said *s = calloc(1, sizeof *s);
-	struct judge_rules rules = {.allow = t->allow, .extensions = extensions, .nextensions = 4};
-	assert_non_null(s);
-	while (rules.nallow < 4 && t->allow[rules.nallow] != NULL)
-		rules.nallow++;
-	size_t nup = 0, nleft = 0;
-	while (nup < 8 && t->up[nup].path != NULL)
-		nup++;
-	while (nleft < 8 && t->left[nleft].path != NULL)
-		nleft++;
-	bundles_sources(up, t->up, nup);
-	bundles_ran(left, true, 0, false, false);
-	bundles_entries(left, t->left, nleft);
-	if (claim != NULL)
-		bundles_claim(left, claim);
-	bundles_collected(left, (uint32_t)nleft, true);
-	assert_int_equal(judge_decide(up, left, &rules, out), ERR_OK);
-	hear(out, s);
-	return s;
-}
-
-static void forget_said(struct said *s)
-{
-	free(s->patch);
-	free(s);
-}
-
-/* --- real git ----------------------------------------------------------------------------------- */
-
-static void write_file(const char *dir, const struct given *g)
-{
-	char path[600];
-	snprintf(path, sizeof path, "%s/%s", dir, g->path);
-	for (char *p = strchr(path + strlen(dir) + 1, '/'); p != NULL; p = strchr(p + 1, '/')) {
-		*p = '\0';
-		assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
-		*p = '/';
-	}
-	own_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, g->exec ? 0755 : 0644);
-	struct wire_bytes b = bundles_bytes(g);
-	assert_true(fd >= 0 && write(fd, b.p, b.n) == (ssize_t)b.n);
-}
-
-static void expect_file(const char *dir, const struct given *g)
-{
-	char path[600];
-	static char got[200000];
-	struct stat st;
-	snprintf(path, sizeof path, "%s/%s", dir, g->path);
-	own_fd int fd = open(path, O_RDONLY);
-	if (fd < 0)
-		fail_msg("%s is missing after git apply", g->path);
-	struct wire_bytes b = bundles_bytes(g);
-	assert_true(fstat(fd, &st) == 0);
-	assert_int_equal(read(fd, got, sizeof got), b.n);
-	assert_memory_equal(got, b.p, b.n);
-	assert_int_equal((st.st_mode & 0100) != 0, g->exec);
-}
-
-static void run_in(const char *dir, const char *const *argv)
-{
-	int status;
-	pid_t pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		if (chdir(dir) == 0)
-			execvp(argv[0], (char *const *)(uintptr_t)argv);
-		_exit(127);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (status != 0)
-		fail_msg("%s %s ended with %d", argv[0], argv[1], status);
-}
-
-static bool listed(const struct given *v, const char *path)
-{
-	for (size_t i = 0; i < 8 && v[i].path != NULL; i++)
-		if (strcmp(v[i].path, path) == 0)
-			return true;
-	return false;
-}
-
-static void apply(const struct trial *t, const struct said *s)
-{
-	char dir[] = "/tmp/t_judge.XXXXXX", tree[64], patch[64];
-	assert_non_null(mkdtemp(dir));
-	snprintf(tree, sizeof tree, "%s/tree", dir);
-	snprintf(patch, sizeof patch, "%s/patch", dir);
-	assert_int_equal(mkdir(tree, 0755), 0);
-	for (size_t i = 0; i < 8 && t->up[i].path != NULL; i++)
-		write_file(tree, &t->up[i]);
-	struct given p = {.path = "patch", .text = s->patch, .n = s->patch_n};
-	write_file(dir, &p);
-	if (s->patch_n > 0)
-		run_in(tree, (const char *const[]){"git", "apply", "--whitespace=nowarn", patch, NULL});
-	for (size_t i = 0; i < 8 && t->left[i].path != NULL; i++)
-		expect_file(tree, &t->left[i]);
-	for (size_t i = 0; i < 8 && t->up[i].path != NULL; i++) {
-		char path[600];
-		snprintf(path, sizeof path, "%s/%s", tree, t->up[i].path);
-		struct stat st;
-		if (!listed(t->left, t->up[i].path) && stat(path, &st) == 0 && S_ISREG(st.st_mode))
-			fail_msg("%s is still there after git apply", t->up[i].path);
-	}
-	run_in("/", (const char *const[]){"rm", "-rf", dir, NULL});
-}
-
 #define LINES "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
-
-static void t_patches(void **state)
-{
-	(void)state;
-	static const struct trial trials[] = {
-	    {.allow = {"a.py"}, .up = {{"a.py", "x\n"}}, .left = {{"a.py", "y\n"}}},
-	    {.allow = {"a.py"}, .up = {{"a.py", "x\n"}}, .left = {{"a.py", "x\n"}}},
-	    {.allow = {"a.py"},
-	     .up = {{"a.py", LINES LINES LINES}},
-	     .left = {{"a.py", "0\n" LINES LINES "x\n" LINES "end\n"}}},
-	    /* line ends that are missing on either side, or both */
-	    {.allow = {"a.py"}, .up = {{"a.py", "x"}}, .left = {{"a.py", "y"}}},
-	    {.allow = {"a.py"}, .up = {{"a.py", "x\n"}}, .left = {{"a.py", "x"}}},
-	    {.allow = {"a.py"}, .up = {{"a.py", "x"}}, .left = {{"a.py", "x\n"}}},
-	    {.allow = {"a.py"}, .up = {{"a.py", "a\nb"}}, .left = {{"a.py", "c\nb"}}},
-	    {.allow = {"a.py"}, .up = {{"a.py", "a\r\nb\r\n"}}, .left = {{"a.py", "a\nb\r\n"}}},
-	    /* empty files come, go, fill and are emptied */
-	    {.allow = {"d/**"}, .up = {{"d/a.py", "x\n"}}, .left = {{"d/a.py", "x\n"}, {"d/b.py", ""}}},
-	    {.allow = {"d/**"}, .up = {{"d/a.py", "x\n"}, {"d/b.py", ""}}, .left = {{"d/a.py", "x\n"}}},
-	    {.allow = {"a.py"}, .up = {{"a.py", ""}}, .left = {{"a.py", "x\n"}}},
-	    {.allow = {"a.py"}, .up = {{"a.py", "x\n"}}, .left = {{"a.py", ""}}},
-	    /* added, removed, in folders, without a line end */
-	    {.allow = {"d/**"}, .up = {{"d/a.py", "x\n"}}, .left = {{"d/a.py", "x\n"}, {"d/e/f/g.py", "n\nm"}}},
-	    {.allow = {"d/**"}, .up = {{"d/a.py", "x\n"}, {"d/b.py", "q\nw"}}, .left = {{"d/a.py", "y\n"}}},
-	    {.allow = {"d/**"}, .up = {{"d/a.py", "x\n"}}, .left = {{"d/c.py", "x\n"}}},
-	    /* the executable bit, alone and with a change */
-	    {.allow = {"a.py"}, .up = {{"a.py", "x\n"}}, .left = {{"a.py", "x\n", .exec = true}}},
-	    {.allow = {"a.py"}, .up = {{"a.py", "x\n"}}, .left = {{"a.py", "y\n", .exec = true}}},
-	    {.allow = {"d/**"},
-	     .up = {{"d/a.py", "x\n"}},
-	     .left = {{"d/a.py", "x\n"}, {"d/r.py", "y\n", .exec = true}}},
-	    {.allow = {"d/**"}, .up = {{"d/a.py", "x\n"}}, .left = {{"d/a.py", "x\n"}, {"d/r.py", "", .exec = true}}},
-	    /* bytes that are no text */
-	    {.allow = {"a.txt"}, .up = {{"a.txt", "x\n"}}, .left = {{"a.txt", "x\0y\xff\n", 5}}},
-	    {.allow = {"a.txt"}, .up = {{"a.txt", "p\0q", 3}}, .left = {{"a.txt", "p\0r\0s", 5}}},
-	    {.allow = {"d/**"}, .up = {{"d/a.py", "x\n"}}, .left = {{"d/a.py", "x\n"}, {"d/b.txt", "\0\1\2\3", 4}}},
-	    {.allow = {"d/**"}, .up = {{"d/a.py", "x\n"}, {"d/b.txt", "\0\1", 2}}, .left = {{"d/a.py", "x\n"}}},
-	    {.allow = {"a.txt"}, .up = {{"a.txt", "caf\xc3\xa9\n"}}, .left = {{"a.txt", "caf\xe9\n"}}},
-	    /* lines that look like a patch */
-	    {.allow = {"a.md"},
-	     .up = {{"a.md", "--- a/x\n+++ b/x\n"}},
-	     .left = {{"a.md", "--- a/x\n@@ -1 +1 @@\n-- \ndiff --git a/q b/q\n"}}},
-	    /* a file became a folder, and a folder a file */
-	    {.allow = {"d/**"},
-	     .up = {{"d/a.py", "x\n"}, {"d/b.py", "y\n"}},
-	     .left = {{"d/a.py/c.py", "z\n"}, {"d/b.py", "y\n"}}},
-	    {.allow = {"d/**"},
-	     .up = {{"d/a.py/c.py", "x\n"}, {"d/b.py", "y\n"}},
-	     .left = {{"d/a.py", "z\n"}, {"d/b.py", "y\n"}}},
-	};
-	for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
-		struct said *s = judge(&trials[i], NULL);
-		if (!s->accepted)
-			fail_msg("trial %zu: %s at %s", i, err_code(s->code), s->field);
-		assert_false(s->truncated);
-		for (uint32_t k = 1; k < s->n; k++)
-			assert_true(strcmp(s->path[k - 1], s->path[k]) < 0);
-		print_message("patch %zu: %u changes, %zu bytes\n", i, s->n, s->patch_n);
-		apply(&trials[i], s);
-		forget_said(s);
-	}
-}
 
 /* What is refused, and at which path. */
 static void t_refusals(void **state)
@@ -370,10 +125,10 @@ static void t_refusals(void **state)
 	     0},
 	};
 	for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
-		struct said *s = judge(&v[i].t, NULL);
+		struct said *s = trial_judge(&v[i].t, NULL);
 		if (s->accepted || s->code != v[i].code || strcmp(s->field, v[i].field) != 0 || s->n != v[i].shown)
 			fail_msg("refusal %zu: %s at \"%s\", %u shown", i, err_code(s->code), s->field, s->n);
-		forget_said(s);
+		trial_end(s);
 	}
 }
 
@@ -389,19 +144,19 @@ static void t_by_products(void **state)
 						{"d/q.pyc", "z"},
 						{"big/__pycache__/c.pyc", "", .type = ENTRY_TOO_LARGE},
 						{"empty", "", .type = ENTRY_DIRECTORY}}};
-	struct said *s = judge(&t, NULL);
+	struct said *s = trial_judge(&t, NULL);
 	assert_true(s->accepted);
 	assert_int_equal(s->n, 1);
 	assert_int_equal(s->seen, 1);
-	forget_said(s);
+	trial_end(s);
 	/* Names that only resemble them are changes. */
 	static const char *const near[] = {"x__pycache__/a.py", "__pycache__.py", "d/.pytest_cache.txt", "apyc.txt"};
 	for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
 		struct trial n = {.allow = {"a.py"}, .up = {{"a.py", "x"}}, .left = {{"a.py", "x"}, {near[i], "q"}}};
-		s = judge(&n, NULL);
+		s = trial_judge(&n, NULL);
 		assert_false(s->accepted);
 		assert_string_equal(s->field, near[i]);
-		forget_said(s);
+		trial_end(s);
 	}
 }
 
@@ -411,7 +166,7 @@ static struct said *judge_many(size_t files, size_t bytes)
 	struct said *s = calloc(1, sizeof *s);
 	struct given base = {"d/a.py", "x"};
 	const char *allow[] = {"d/**"};
-	struct judge_rules rules = {.allow = allow, .nallow = 1, .extensions = extensions, .nextensions = 4};
+	struct judge_rules rules = {.allow = allow, .nallow = 1, .extensions = trial_extensions, .nextensions = 4};
 	own_free char *text = calloc(1, bytes + 1);
 	assert_true(s != NULL && text != NULL);
 	for (size_t i = 0; i < bytes; i++)
@@ -426,7 +181,7 @@ static struct said *judge_many(size_t files, size_t bytes)
 	}
 	bundles_collected(left, (uint32_t)files + 1, true);
 	assert_int_equal(judge_decide(up, left, &rules, out), ERR_OK);
-	hear(out, s);
+	trial_hear(out, s);
 	return s;
 }
 
@@ -435,21 +190,21 @@ static void t_counts(void **state)
 	(void)state;
 	struct said *s = judge_many(32, 100);
 	assert_true(s->accepted && s->n == 32);
-	forget_said(s);
+	trial_end(s);
 	s = judge_many(33, 100);
 	assert_false(s->accepted);
 	assert_int_equal(s->code, ERR_SANDBOX_CHANGED_FILES_MISMATCH);
 	assert_string_equal(s->field, "d/n032.py");
 	assert_int_equal(s->n, 0);
 	assert_int_equal(s->patch_n, 0);
-	forget_said(s);
+	trial_end(s);
 	s = judge_many(1, 99000);
-	forget_said(s);
+	trial_end(s);
 	s = judge_many(10, 20000);
 	assert_false(s->accepted);
 	assert_int_equal(s->code, ERR_PATCH_TOO_LARGE);
 	assert_true(s->truncated && s->patch_n == 0 && s->n == 10);
-	forget_said(s);
+	trial_end(s);
 }
 
 static enum err broken_result(void (*make)(int fd), enum err *code)
@@ -457,13 +212,13 @@ static enum err broken_result(void (*make)(int fd), enum err *code)
 	own_fd int up = bundle_new("up"), left = bundle_new("left"), out = bundle_new("out");
 	struct given base = {"a.py", "x"};
 	const char *allow[] = {"a.py"};
-	struct judge_rules rules = {.allow = allow, .nallow = 1, .extensions = extensions, .nextensions = 4};
+	struct judge_rules rules = {.allow = allow, .nallow = 1, .extensions = trial_extensions, .nextensions = 4};
 	struct said s = {0};
 	bundles_sources(up, &base, 1);
 	make(left);
 	enum err e = judge_decide(up, left, &rules, out);
 	if (e == ERR_OK)
-		hear(out, &s);
+		trial_hear(out, &s);
 	free(s.patch);
 	*code = s.code;
 	assert_false(s.accepted);
@@ -583,7 +338,7 @@ static void t_claims(void **state)
 	};
 	static const struct trial t = {.allow = {"a.py"}, .up = {{"a.py", "x"}}, .left = {{"a.py", "x"}}};
 	for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
-		struct said *s = judge(&t, v[i].claim);
+		struct said *s = trial_judge(&t, v[i].claim);
 		assert_true(s->accepted);
 		if (v[i].summary != NULL) {
 			assert_string_equal(s->summary, v[i].summary);
@@ -593,15 +348,15 @@ static void t_claims(void **state)
 			assert_null(strstr(s->summary, "\xe2\x80\xae"));
 			assert_null(strchr(s->status, '\n'));
 		}
-		forget_said(s);
+		trial_end(s);
 	}
 	own_free char *deep = malloc(400001);
 	assert_non_null(deep);
 	memset(deep, '[', 400000);
 	deep[400000] = '\0';
-	struct said *s = judge(&t, deep);
+	struct said *s = trial_judge(&t, deep);
 	assert_string_equal(s->status, "unreadable");
-	forget_said(s);
+	trial_end(s);
 }
 
 /* The same through the confined child: it must get everything done with what it is allowed. */
@@ -612,7 +367,7 @@ static void t_child(void **state)
 	struct given before[] = {{"d/a.py", LINES}, {"d/b.txt", "\0\1\2", 3}};
 	struct given after[] = {{"d/a.py", LINES "10"}, {"d/b.txt", "\0\1\3\4", 4}, {"d/c.py", "new\n", .exec = true}};
 	const char *allow[] = {"d/**"};
-	struct judge_rules rules = {.allow = allow, .nallow = 1, .extensions = extensions, .nextensions = 4};
+	struct judge_rules rules = {.allow = allow, .nallow = 1, .extensions = trial_extensions, .nextensions = 4};
 	struct judge j;
 	struct said s = {0};
 	bundles_sources(up, before, 2);
@@ -625,7 +380,7 @@ static void t_child(void **state)
 	struct pollfd p = {.fd = j.pidfd, .events = POLLIN};
 	assert_int_equal(poll(&p, 1, 60000), 1);
 	assert_true(judge_end(&j));
-	hear(j.out, &s);
+	trial_hear(j.out, &s);
 	close(j.out);
 	assert_true(s.accepted && s.n == 3 && strcmp(s.summary, "three") == 0);
 	assert_non_null(strstr(s.patch, "GIT binary patch"));
@@ -660,10 +415,8 @@ static int teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(t_patches), cmocka_unit_test(t_refusals), cmocka_unit_test(t_by_products),
-	    cmocka_unit_test(t_counts),  cmocka_unit_test(t_claims),   cmocka_unit_test(t_broken_results),
-	    cmocka_unit_test(t_child),
-	};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(t_refusals),       cmocka_unit_test(t_by_products),
+					   cmocka_unit_test(t_counts),         cmocka_unit_test(t_claims),
+					   cmocka_unit_test(t_broken_results), cmocka_unit_test(t_child)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
