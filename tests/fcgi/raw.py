@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 """Raw FastCGI against the public side.
 
-usage: raw.py --program pinfold-fcgi      starts it with a store of its own (everything is tested)
+usage: raw.py --program pinfold-fcgi [pinfold-stored]
+                                          starts it, with the real store (as root) or one of dictionaries
        raw.py SOCKET TOKENFILE            against a running instance's public/fcgi.sock
 """
 import json, os, random, socket, sys, threading, time
@@ -18,9 +19,9 @@ def check(what, ok, got=""):
 
 
 RIG = None
-if len(sys.argv) == 3 and sys.argv[1] == "--program":
+if len(sys.argv) in (3, 4) and sys.argv[1] == "--program":
     from rig import Rig
-    RIG = Rig(sys.argv[2])
+    RIG = Rig(*sys.argv[2:])
     SOCK, TOKEN = RIG.path, RIG.token
 elif len(sys.argv) == 3:
     SOCK, TOKEN = sys.argv[1], open(sys.argv[2]).read().strip()

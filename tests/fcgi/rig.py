@@ -1,6 +1,6 @@
-"""Starts pinfold-fcgi by itself, with a store made of dictionaries, as sandboxd would start it."""
-import os, shutil, signal, socket, struct, subprocess, tempfile, time
-from wire import Writer, frame
+"""Starts pinfold-fcgi by itself as sandboxd would start it, with a store made of dictionaries or, as root, a real one."""
+import base64, fcntl, hashlib, os, shutil, signal, socket, struct, subprocess, tempfile, time
+from wire import Writer, frame, unframe
 from fakestore import Store
 
 EXTENSIONS = [".py", ".toml", ".md", ".txt", ".json", ".yaml", ".yml", ".ini", ".cfg"]
@@ -9,7 +9,7 @@ CHECKS = [["git", "diff", "--check"], ["python3", "-m", "pytest", "-q"],
 
 
 def configuration(run_dir, **o):
-    out = [frame(1, Writer().str(run_dir).str(run_dir).str(run_dir).str(run_dir).u32(0).u16(9797).u32(100000).u32(8)
+    out = [frame(1, Writer().str(run_dir).str(run_dir + "/state").str(run_dir).str(run_dir).u32(0).u16(9797).u32(100000).u32(8)
                  .u32(o.get("threads", 4)).u32(o.get("threads_max", 64)).u32(o.get("deadline_ms", 3000)).u32(0))]
     for i, name in enumerate(["stored", "fcgi", "gateway", "steward"]):
         out.append(frame(2, Writer().str(name).u32(70001 + i).u32(70001 + i)))
@@ -28,34 +28,93 @@ def configuration(run_dir, **o):
     return b"".join(struct.pack(">I", len(f)) + f for f in out)
 
 
+def spawn(program, give, log, uid=None):
+    """give: descriptor numbers in the child, and what they are."""
+    def place():
+        high = {to: fcntl.fcntl(fd, fcntl.F_DUPFD, 50) for to, fd in give.items()}
+        for to, fd in high.items():
+            os.dup2(fd, to, inheritable=True)
+            os.close(fd)
+        if uid is not None:
+            os.setgroups([])
+            os.setgid(uid)
+            os.setuid(uid)
+    return subprocess.Popen([program], stdin=subprocess.DEVNULL, stdout=log, stderr=log, close_fds=False, preexec_fn=place)
+
+
+def listening(path, kind):
+    s = socket.socket(socket.AF_UNIX, kind)
+    s.bind(path)
+    os.chmod(path, 0o666)
+    s.listen(512)
+    return s
+
+
+def sealed(data):
+    fd = os.memfd_create("conf", os.MFD_ALLOW_SEALING)
+    os.write(fd, data)
+    fcntl.fcntl(fd, 1033, 0xf)  # F_ADD_SEALS: all
+    return fd
+
+
+class RealStore:
+    """pinfold-stored with its admin socket, by which tenants and tokens are made."""
+
+    def __init__(self, program, directory, configuration, log):
+        os.chmod(directory, 0o755)
+        os.mkdir(directory + "/state", 0o700)
+        os.chown(directory + "/state", 70001, 70001)
+        store = listening(directory + "/store/store.sock", socket.SOCK_SEQPACKET)
+        admin = listening(directory + "/admin.sock", socket.SOCK_SEQPACKET)
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        conf = sealed(configuration)
+        null = os.open("/dev/null", os.O_RDONLY)
+        self.p = spawn(program, {3: theirs.fileno(), 4: conf, 5: null, 6: store.fileno(), 7: admin.fileno()}, log, 70001)
+        for s in (store, admin, theirs):
+            s.close()
+        os.close(conf)
+        os.close(null)
+        self.admin = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.admin.connect(directory + "/admin.sock")
+        self.op = 0
+        self.ask(1, Writer().u32(1))
+        for tenant in ("main", "other"):
+            self.ask(80, Writer().str(tenant))
+
+    def ask(self, number, body):
+        self.op += 1
+        self.admin.send(frame(number, body, op=self.op))
+        answer, _, _, _ = unframe(self.admin.recv(65536))
+        assert answer in (2, 3), answer
+
+    def token(self, tenant, kind=1, label="test"):
+        tag = os.urandom(8).hex()
+        text = ("pfa_" if kind == 1 else "pfd_") + tag + "_" + base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
+        self.ask(81, Writer().str(tenant).u8(kind).str(tag).bytes(hashlib.sha256(text.encode()).digest()).str(label).u32(0).u64(0))
+        return text
+
+    def stop(self):
+        self.p.terminate()
+        self.p.wait(10)
+
+
 class Rig:
-    def __init__(self, program, **o):
+    def __init__(self, program, stored=None, **o):
         self.dir = tempfile.mkdtemp(prefix="pf-rig.")
         os.mkdir(self.dir + "/store")
-        self.store = Store(self.dir + "/store/store.sock")
+        self.log = open(self.dir + "/log", "wb")
+        data = configuration(self.dir, **o)
+        self.store = RealStore(stored, self.dir, data, self.log) if stored else Store(self.dir + "/store/store.sock")
         self.token, self.device = self.store.token("main"), self.store.token("main", 2)
         self.other = self.store.token("other")
         self.path = self.dir + "/fcgi.sock"
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(self.path)
-        listener.listen(512)
+        listener = listening(self.path, socket.SOCK_STREAM)
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        conf = os.memfd_create("conf", os.MFD_ALLOW_SEALING)
-        os.write(conf, configuration(self.dir, **o))
-        import fcntl
-        fcntl.fcntl(conf, 1033, 0xf)  # F_ADD_SEALS: all
+        conf = sealed(data)
         secrets, end = os.pipe()
         os.close(end)
-        give = {3: theirs.fileno(), 4: conf, 5: secrets, 6: listener.fileno()}
-
-        def place():
-            high = {to: fcntl.fcntl(fd, fcntl.F_DUPFD, 50) for to, fd in give.items()}
-            for to, fd in high.items():
-                os.dup2(fd, to, inheritable=True)
-                os.close(fd)
-        self.log = open(self.dir + "/log", "wb")
-        self.p = subprocess.Popen([program], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-                                  close_fds=False, preexec_fn=place)
+        self.p = spawn(program, {3: theirs.fileno(), 4: conf, 5: secrets, 6: listener.fileno()}, self.log,
+                       70002 if stored else None)
         theirs.close()
         listener.close()
         os.close(conf)
@@ -71,6 +130,8 @@ class Rig:
         except subprocess.TimeoutExpired:
             self.p.kill()
             status = None
+        if isinstance(self.store, RealStore):
+            self.store.stop()
         self.text = open(self.dir + "/log", errors="replace").read()
         shutil.rmtree(self.dir)
         return status

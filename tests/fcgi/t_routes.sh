@@ -1,3 +1,3 @@
 #!/bin/sh
 # Against the program of this build.
-exec /usr/bin/python3 -B "${srcdir:-.}/tests/fcgi/routes.py" "$PWD/pinfold-fcgi"
+exec /usr/bin/python3 -B "${srcdir:-.}/tests/fcgi/routes.py" ./pinfold-fcgi

@@ -2,7 +2,8 @@
 """Runs the ingress matrix (ingress.jsonl) against a service.
 
 usage: ingress.py URL TOKENFILE            over HTTP, such as http://127.0.0.1:8080
-       ingress.py --program pinfold-fcgi   over FastCGI, with a store of its own
+       ingress.py --program pinfold-fcgi [pinfold-stored]
+                                           over FastCGI, with the real store (as root) or one of dictionaries
 
 A case says what differs from the good request: method, path, type, token ("{token}" stands for the good one, null
 for none); body or hex or nest (the body itself); or, of the JSON: set and number (a value or a number's spelling at a
@@ -39,9 +40,9 @@ class Web:
 
 
 class Gate:
-    def __init__(self, program):
+    def __init__(self, program, stored=None):
         from rig import Rig
-        self.rig = Rig(program)
+        self.rig = Rig(program, stored)
         self.token = self.rig.token
 
     def call(self, method, path, body=None, type="application/json", token=None):
@@ -142,9 +143,9 @@ def judge(api, c, names):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    api = Gate(sys.argv[2]) if sys.argv[1] == "--program" else Web(sys.argv[1], open(sys.argv[2]).read().strip())
+    api = Gate(*sys.argv[2:]) if sys.argv[1] == "--program" else Web(sys.argv[1], open(sys.argv[2]).read().strip())
     good = "Bearer " + api.token
     status, _, raw = api.call("POST", "/v1/runs", json.dumps(GOOD).encode(), token=good)
     if status != 202:
