@@ -194,8 +194,11 @@ static void accept_all(struct pool *p)
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-			log_warn("accept: %m; trying again");
-			evict(p);
+			if (!p->said_full)
+				log_warn("accept: %m; the longest idle connections are ended for new ones");
+			p->said_full = true;
+			if (evict(p))
+				continue;
 			listen_on(p, false);
 		}
 		return; /* EAGAIN, or a connection that is gone already */

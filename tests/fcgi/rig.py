@@ -1,5 +1,5 @@
 """Starts pinfold-fcgi by itself as sandboxd would start it, with a store made of dictionaries or, as root, a real one."""
-import base64, fcntl, hashlib, os, shutil, signal, socket, struct, subprocess, tempfile, time
+import base64, fcntl, hashlib, os, resource, shutil, signal, socket, struct, subprocess, tempfile, time
 from wire import Writer, frame, unframe
 from fakestore import Store
 
@@ -28,13 +28,15 @@ def configuration(run_dir, **o):
     return b"".join(struct.pack(">I", len(f)) + f for f in out)
 
 
-def spawn(program, give, log, uid=None):
+def spawn(program, give, log, uid=None, files=None):
     """give: descriptor numbers in the child, and what they are."""
     def place():
         high = {to: fcntl.fcntl(fd, fcntl.F_DUPFD, 50) for to, fd in give.items()}
         for to, fd in high.items():
             os.dup2(fd, to, inheritable=True)
             os.close(fd)
+        if files is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         if uid is not None:
             os.setgroups([])
             os.setgid(uid)
@@ -114,7 +116,7 @@ class Rig:
         secrets, end = os.pipe()
         os.close(end)
         self.p = spawn(program, {3: theirs.fileno(), 4: conf, 5: secrets, 6: listener.fileno()}, self.log,
-                       70002 if stored else None)
+                       70002 if stored else None, o.get("files"))
         theirs.close()
         listener.close()
         os.close(conf)

@@ -190,7 +190,22 @@ def readiness():
     check("and 503 for what needs it", refused(a, 503, "store_unavailable") and "retry-after" in a.headers, a)
 
 
+def out_of_files():
+    few = Rig(sys.argv[1], files=60, deadline_ms=60000)
+    held = [connect(few.path) for _ in range(100)]
+    for s in held:
+        send(s, begin())
+    a = ask(few.path, request("GET", "/healthz"))
+    check("out of descriptors, a request is answered all the same", a is not None and a.status == 200, a)
+    for s in held:
+        s.close()
+    a = ask(few.path, request("GET", "/v1/runs", few.token))
+    check("and so is the next that needs the store", a is not None and a.status == 200, a)
+    check("no thread was lost and it stops", few.stop() == 0)
+
+
 try:
+    out_of_files()
     run = create()
     snapshot(run); cancel(run); artifacts(); events(); listing(); limits(); readiness()
     check("the process lives", rig.alive())
