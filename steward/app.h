@@ -89,7 +89,7 @@ struct run {
 	uint64_t cancel_at; /* timer_ms */
 	const struct cf_agent *agent;
 	const struct conf_tenant *conf_tenant;
-	char model[129], profile[129], provider[129];
+	char model[129], profile[129];
 	uint32_t max_steps, wall_seconds;
 	struct request rq;
 	int upload_fd;         /* from the store */
@@ -112,7 +112,6 @@ struct run {
 	bool patch_too_large;
 	struct check_result checks[REQUEST_CHECKS];
 	unsigned artifacts; /* bit 1 << name: put */
-	unsigned settle_tries;
 };
 
 /* A box of an earlier steward (or of a run that gave up waiting): killed, awaited, and counted as a slot. */
@@ -126,7 +125,6 @@ struct app {
 	struct secrets secrets;
 	const struct secret *run_key;
 	int control;
-	int signals;
 	uint32_t slots;
 	bool listed; /* LISTED has come: boxes of before are known */
 	struct ask *store, *subscription;
@@ -138,7 +136,6 @@ struct app {
 	size_t nruns;
 	struct stray *strays;
 	size_t nstrays;
-	bool stopping;
 };
 
 struct run *app_run(const struct app *app, const char *run);

@@ -84,9 +84,8 @@ static void child(pid_t parent, int upload, int result, const struct judge_rules
 {
 	if (forget != NULL)
 		forget(arg);
-	sigset_t none;
-	sigemptyset(&none);
-	bool ok = sigprocmask(SIG_SETMASK, &none, NULL) == 0 && place_fds(upload, result, out) && patch_init();
+	bool ok = signal(SIGTERM, SIG_DFL) != SIG_ERR && signal(SIGINT, SIG_DFL) != SIG_ERR &&
+		  place_fds(upload, result, out) && patch_init();
 	ok = ok && limit(RLIMIT_FSIZE, JUDGE_OUTPUT) && limit(RLIMIT_NOFILE, AT__END) && limit(RLIMIT_NPROC, 0) &&
 	     limit(RLIMIT_CORE, 0);
 	ok = ok && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;

@@ -116,7 +116,6 @@ static void start(struct app *app, const struct waiting *w)
 	r->upload_fd = fds[1];
 	snprintf(r->model, sizeof r->model, "%s", work.model);
 	snprintf(r->profile, sizeof r->profile, "%s", work.profile);
-	snprintf(r->provider, sizeof r->provider, "%s", work.provider);
 	r->max_steps = work.max_steps;
 	r->wall_seconds = work.wall_seconds;
 	char agent[129];

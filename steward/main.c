@@ -27,23 +27,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 static struct app app;
 
-static void open_signals(void)
+/* Nothing has to be put away: the boxes are sandboxd's to end, the judges die with us, the rest is in the
+ * store. So the end need not wait for a question that is being asked. */
+static void on_term(int sig)
 {
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
-		fatal("signals cannot be blocked: %m");
-	app.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (app.signals < 0)
-		fatal("no descriptor for signals: %m");
-	signal(SIGPIPE, SIG_IGN);
+	(void)sig;
+	_exit(0);
+}
+
+static void set_signals(void)
+{
+	struct sigaction end = {.sa_handler = on_term}, ignore = {.sa_handler = SIG_IGN};
+	if (sigaction(SIGTERM, &end, NULL) != 0 || sigaction(SIGINT, &end, NULL) != 0 ||
+	    sigaction(SIGPIPE, &ignore, NULL) != 0)
+		fatal("signals cannot be set up: %m");
 }
 
 static void read_secrets(void)
@@ -98,7 +99,7 @@ static int patience(void)
 	return due - now > RESYNC ? RESYNC : (int)(due - now);
 }
 
-enum { POLL_CONTROL, POLL_SIGNALS, POLL_STORE, POLL_JUDGES };
+enum { POLL_CONTROL, POLL_STORE, POLL_JUDGES };
 
 static void round_once(void)
 {
@@ -106,7 +107,6 @@ static void round_once(void)
 	char judged[MAX_RUNS][129];
 	size_t n = POLL_JUDGES;
 	p[POLL_CONTROL] = (struct pollfd){.fd = app.control, .events = POLLIN};
-	p[POLL_SIGNALS] = (struct pollfd){.fd = app.signals, .events = POLLIN};
 	p[POLL_STORE] = (struct pollfd){.fd = app.subscribed ? ask_fd(app.subscription) : -1, .events = POLLIN};
 	for (size_t i = 0; i < app.nruns; i++)
 		if (app.runs[i]->judge.pid != 0) {
@@ -118,8 +118,6 @@ static void round_once(void)
 			return;
 		fatal("poll: %m");
 	}
-	if (p[POLL_SIGNALS].revents != 0)
-		exit(0); /* the boxes are sandboxd's to end */
 	if (p[POLL_STORE].revents != 0)
 		sweep_heard(&app);
 	if (p[POLL_CONTROL].revents != 0)
@@ -136,7 +134,7 @@ int main(void)
 	log_open("pinfold-steward");
 	if (!undumpable())
 		fatal("this process cannot be made undumpable: %m");
-	open_signals();
+	set_signals();
 	const char *why = conf_load(&app.conf, CHILD_FD_CONFIG);
 	if (why != NULL)
 		fatal("the configuration is not acceptable: %s", why);

@@ -251,11 +251,11 @@ void run_refused(struct app *app, struct run *r, enum box_kind kind, uint16_t co
 /* The box's processes are dead, or are to be: from here on it can spend nothing and its slot is wanted back. */
 static void end_box(struct app *app, struct run *r, enum box_kind kind)
 {
-	if (kind == BOX_WORK) {
-		tell_phase(app, r, PHASE_COLLECTING);
+	if (kind == BOX_WORK)
 		(void)tell_revoke(app, r);
-	}
 	control_kill(app, r->run, kind, 0);
+	if (kind == BOX_WORK)
+		tell_phase(app, r, PHASE_COLLECTING);
 	enter(r, kind == BOX_WORK ? STEP_WORK_GONE : STEP_CHECK_GONE, 0);
 }
 

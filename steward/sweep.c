@@ -29,6 +29,8 @@ static void seen(struct app *app, const char *tenant, const char *run, uint8_t s
 		queue_remove(&app->queue, tenant, run);
 		if (r != NULL)
 			run_cancel(app, r);
+		else
+			app->resync_at = timer_ms(); /* nobody drives it, or it has just ended */
 		break;
 	case RUN_RUNNING:
 		break;
@@ -39,7 +41,7 @@ static void seen(struct app *app, const char *tenant, const char *run, uint8_t s
 
 static void orphan(struct app *app, const char *tenant, const char *run, uint8_t state)
 {
-	if ((state != RUN_RUNNING && state != RUN_CANCELLING) || app_run(app, run) != NULL)
+	if (state != RUN_RUNNING && state != RUN_CANCELLING)
 		return;
 	struct run *r = run_new(app, tenant, run);
 	if (r == NULL) {
@@ -78,8 +80,10 @@ static bool page(struct app *app, char tenant[129], char run[129], enum err *e)
 		forward = forward || order > 0 || (order == 0 && strcmp(item.run, run) > 0);
 		snprintf(tenant, 129, "%s", item.tenant);
 		snprintf(run, 129, "%s", item.run);
+		bool driven = app_run(app, item.run) != NULL; /* it may end while it is looked at */
 		seen(app, item.tenant, item.run, item.state, item.created_at);
-		orphan(app, item.tenant, item.run, item.state);
+		if (!driven)
+			orphan(app, item.tenant, item.run, item.state);
 	}
 	return answer.more && forward && !bad;
 }

@@ -400,6 +400,66 @@ static void t_child(void **state)
 	close(j.out);
 }
 
+#if !defined(__SANITIZE_ADDRESS__)
+static bool status_says(const char *path, const char *line)
+{
+	own_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char buf[8192];
+	ssize_t got = fd < 0 ? -1 : read(fd, buf, sizeof buf - 1);
+	if (got <= 0)
+		return false;
+	buf[got] = '\0';
+	return strstr(buf, line) != NULL;
+}
+
+/* Caught in the middle of its work: filtered, without new privileges, with six descriptors. */
+static void t_confined(void **state)
+{
+	(void)state;
+	own_fd int up = bundle_new("up"), left = bundle_new("left");
+	struct given base = {"d/a.py", "x"};
+	const char *allow[] = {"d/**"};
+	struct judge_rules rules = {.allow = allow, .nallow = 1, .extensions = trial_extensions, .nextensions = 4};
+	enum { BIG = 1000000, FILES = 30 };
+	own_free char *text = malloc(BIG + 1);
+	assert_non_null(text);
+	memset(text, 'x', BIG);
+	text[BIG] = '\0';
+	bundles_sources(up, &base, 1);
+	for (int i = 0; i < FILES; i++) {
+		char path[32];
+		snprintf(path, sizeof path, "d/n%d.py", i);
+		struct given g = {.path = path, .text = text, .n = BIG};
+		bundles_entries(left, &g, 1);
+	}
+	bundles_collected(left, FILES, true);
+	for (int round = 0; round < 50; round++) {
+		struct judge j;
+		char path[64];
+		struct stat st;
+		assert_true(judge_start(&j, up, left, &rules, NULL, NULL));
+		snprintf(path, sizeof path, "/proc/%d/status", (int)j.pid);
+		struct pollfd p = {.fd = j.pidfd, .events = POLLIN};
+		bool caught = false;
+		while (!caught && poll(&p, 1, 0) == 0)
+			caught = status_says(path, "Seccomp:\t2\n");
+		caught = caught && kill(j.pid, SIGSTOP) == 0 && status_says(path, "Seccomp:\t2\n");
+		if (caught) {
+			assert_true(status_says(path, "NoNewPrivs:\t1\n"));
+			for (int fd = 0; fd < 64; fd++) {
+				snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)j.pid, fd);
+				assert_int_equal(lstat(path, &st) == 0, fd < 6);
+			}
+		}
+		(void)judge_end(&j);
+		close(j.out);
+		if (caught)
+			return;
+	}
+	fail_msg("the judge was never seen confined");
+}
+#endif
+
 static int setup(void **state)
 {
 	(void)state;
@@ -415,8 +475,16 @@ static int teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(t_refusals),       cmocka_unit_test(t_by_products),
-					   cmocka_unit_test(t_counts),         cmocka_unit_test(t_claims),
-					   cmocka_unit_test(t_broken_results), cmocka_unit_test(t_child)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t_refusals),
+		cmocka_unit_test(t_by_products),
+		cmocka_unit_test(t_counts),
+		cmocka_unit_test(t_claims),
+		cmocka_unit_test(t_broken_results),
+		cmocka_unit_test(t_child),
+#if !defined(__SANITIZE_ADDRESS__)
+		cmocka_unit_test(t_confined),
+#endif
+	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
