@@ -161,7 +161,9 @@ bool cg_remove(const struct cg *c, uint32_t slot)
 
 int cg_daemon(const struct cg *c, const char *name)
 {
-	if (mkdirat(c->tree[0].base, name, 0755) != 0 && errno != EEXIST)
+	/* A new group each time: some kernels kill what is born into a group that was killed once. */
+	if ((unlinkat(c->tree[0].base, name, AT_REMOVEDIR) != 0 && errno != ENOENT) ||
+	    mkdirat(c->tree[0].base, name, 0755) != 0)
 		return -1;
 	return openat(c->tree[0].base, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }

@@ -79,5 +79,9 @@ int folder_check(const char *path)
 
 bool folder_lock(int fd)
 {
-	return flock(fd, LOCK_EX | LOCK_NB) == 0;
+	/* Children of a life that just ended may hold it until they are dead. */
+	for (int tries = 0; tries < 200; tries++, usleep(10000))
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return true;
+	return false;
 }

@@ -11,6 +11,6 @@
 int folder_make(const char *path, mode_t mode, uid_t uid, gid_t gid);
 /* The same checks; makes nothing. -1 when the folder is missing. */
 int folder_check(const char *path);
-/* An exclusive lock on the folder, held until the descriptor is closed; false when somebody has it. */
+/* An exclusive lock on the folder, held until the descriptor is closed; false when somebody keeps it for 2 s. */
 _Bool folder_lock(int fd);
 #endif

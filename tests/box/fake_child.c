@@ -1,0 +1,98 @@
+/*
+ * Stands in for every program that sandboxd starts, by its name. As pinfold-conf it writes a configuration;
+ * as steward or gateway it pumps packets between sandboxd and the test, which so speaks for it; the others wait
+ * for their end.
+ */
+#include "lib/chan.h"
+#include "lib/conf.h"
+#include "lib/place.h"
+#include "lib/wire.h"
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { UIDS = 910000000, BOX_UIDS = 910010000, BOXES = 4 };
+
+static uint8_t frame[CF_MAXFRAME];
+
+static int give_conf(void)
+{
+	static const char *const roles[] = {"stored", "gateway", "fcgi", "steward"};
+	if (!place_init())
+		return 1;
+	const struct cf_global g = {.run_dir = place_dir(PLACE_RUN),
+				    .state_dir = place_dir(PLACE_STATE),
+				    .log_dir = place_dir(PLACE_LOG),
+				    .libexec_dir = place_dir(PLACE_LIBEXEC),
+				    .web_gid = UIDS + 8,
+				    .gateway_port = 9797,
+				    .box_uid_base = BOX_UIDS,
+				    .max_boxes = BOXES,
+				    .fcgi_threads = 1,
+				    .fcgi_threads_max = 1,
+				    .request_deadline_ms = 1000};
+	bool ok = bundle_add(3, frame, cf_put_global(frame, sizeof frame, 0, &g));
+	for (unsigned i = 0; i < 4; i++) {
+		const struct cf_role r = {.name = roles[i], .uid = UIDS + i, .gid = UIDS + i};
+		ok = ok && bundle_add(3, frame, cf_put_role(frame, sizeof frame, 0, &r));
+	}
+	const struct cf_shared_gid s = {.gid = UIDS + 9};
+	const struct cf_secret secrets[] = {{"run-token", "steward"}, {"key", "gateway"}};
+	ok = ok && bundle_add(3, frame, cf_put_shared_gid(frame, sizeof frame, 0, &s));
+	for (int i = 0; i < 2; i++)
+		ok = ok && bundle_add(3, frame, cf_put_secret(frame, sizeof frame, 0, &secrets[i]));
+	const struct cf_end end = {0};
+	return ok && bundle_add(3, frame, cf_put_end(frame, sizeof frame, 0, &end)) ? 0 : 1;
+}
+
+/* The test listens on an abstract name made of the run directory and ours. */
+static int to_test(const char *run_dir, const char *name)
+{
+	struct sockaddr_un u = {.sun_family = AF_UNIX};
+	int n = snprintf(u.sun_path + 1, sizeof u.sun_path - 1, "%s/%s", run_dir, name);
+	int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (s < 0 || connect(s, (struct sockaddr *)&u, (socklen_t)(sizeof(sa_family_t) + 1 + (size_t)n)) != 0)
+		return -1;
+	return s;
+}
+
+static bool pump(int from, int to)
+{
+	static uint8_t packet[200000];
+	int fds[WIRE_MAX_FDS], n = 0;
+	ssize_t got = chan_recv(from, packet, sizeof packet, fds, &n);
+	if (got <= 0)
+		return false;
+	bool ok = chan_send(to, packet, (size_t)got, fds, n) == 0;
+	chan_close_fds(fds, n);
+	return ok;
+}
+
+int main(int argc, char **argv)
+{
+	static struct conf conf;
+	const char *name = argc > 0 && strrchr(argv[0], '-') != NULL ? strrchr(argv[0], '-') + 1 : "";
+	if (strcmp(name, "conf") == 0)
+		return give_conf();
+	const char *why = conf_load(&conf, CHILD_FD_CONFIG);
+	if (why != NULL) {
+		fprintf(stderr, "%s: %s\n", name, why);
+		return 1;
+	}
+	bool speaks = strcmp(name, "steward") == 0 || strcmp(name, "gateway") == 0;
+	int test = speaks ? to_test(conf.global.run_dir, name) : -1;
+	struct pollfd p[2] = {{.fd = CHILD_FD_CONTROL, .events = POLLIN}, {.fd = test, .events = POLLIN}};
+	for (;;) {
+		if (poll(p, test >= 0 ? 2 : 1, -1) < 0)
+			return 1;
+		if (p[0].revents != 0 && (!speaks || test < 0 || !pump(CHILD_FD_CONTROL, test)))
+			return 0;
+		if (test >= 0 && p[1].revents != 0 && !pump(test, CHILD_FD_CONTROL))
+			return 0;
+	}
+}
