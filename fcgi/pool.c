@@ -4,6 +4,7 @@
 #include "lib/die.h"
 #include "lib/num.h"
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +78,6 @@ static void grow(struct pool *p)
 static void enqueue(struct pool *p, struct conn *c)
 {
 	c->state = CONN_QUEUED;
-	c->since = timer_ms();
 	p->queue[(p->head + p->queued++) % p->nconns] = (uint32_t)(c - p->conns);
 	grow(p);
 	pthread_cond_signal(&p->work);
@@ -92,14 +92,13 @@ static struct conn *dequeue(struct pool *p)
 	p->queued--;
 	p->idle--;
 	c->state = CONN_BUSY;
-	c->since = timer_ms();
 	return c;
 }
 
 static void wait_for_more(struct pool *p, struct conn *c)
 {
 	c->state = CONN_IDLE;
-	c->since = timer_ms();
+	c->turn = p->turns++;
 	watch(p, c->fd, (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, EPOLL_CTL_MOD);
 }
 
@@ -146,7 +145,7 @@ static bool evict(struct pool *p)
 	struct conn *oldest = NULL;
 	for (uint32_t i = 0; i < p->nconns; i++) {
 		struct conn *c = &p->conns[i];
-		if (c->state == CONN_IDLE && (oldest == NULL || c->since < oldest->since))
+		if (c->state == CONN_IDLE && (oldest == NULL || c->turn < oldest->turn))
 			oldest = c;
 	}
 	if (oldest == NULL)
@@ -172,8 +171,8 @@ static void admit(struct pool *p, int fd)
 	/* An accepted socket does not inherit these from the listener. */
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-	*c = (struct conn){.fd = fd, .state = CONN_IDLE, .since = timer_ms()};
-	c->deadline = c->since + p->deadline_ms;
+	*c = (struct conn){.fd = fd, .state = CONN_IDLE, .turn = p->turns++};
+	c->deadline = timer_ms() + p->deadline_ms;
 	p->used++;
 	watch(p, fd, (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, EPOLL_CTL_ADD);
 }
@@ -194,6 +193,12 @@ static void accept_all(struct pool *p)
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			/* The kernel says so before it looks whether anybody waits. */
+			struct pollfd pending = {.fd = p->listener, .events = POLLIN};
+			int why = errno;
+			if (poll(&pending, 1, 0) != 1)
+				return;
+			errno = why;
 			if (!p->said_full)
 				log_warn("accept: %m; the longest idle connections are ended for new ones");
 			p->said_full = true;

@@ -28,7 +28,7 @@ struct conn {
 	int fd;
 	enum conn_state state;
 	atomic_int overdue; /* 1: the reading half is shut down, 2: all of it */
-	uint64_t since;     /* timer_ms of the last change of state */
+	uint64_t turn;      /* order in which connections began to wait: milliseconds are not fine enough */
 	uint64_t deadline;  /* of the request that is being read or answered */
 	uint8_t *held;      /* parameters that came in pieces: the first held_n bytes of the request */
 	size_t held_n;
@@ -47,7 +47,7 @@ struct pool {
 	uint32_t *queue, head, queued;
 	uint32_t threads, idle;
 	bool listening, said_keep, said_full;
-	uint64_t listen_again;
+	uint64_t listen_again, turns;
 };
 
 /* What a worker did with a connection. */
