@@ -59,10 +59,16 @@ static bool set_limits(const struct cg_tree *t, uint32_t slot, const struct box_
 	return true;
 }
 
+/* A v1 tree that holds only CPU weights needs no group for each of the two. */
+static bool divided(const struct cg_tree *t)
+{
+	return t->v2 || (t->what & (CG_MEMORY | CG_PIDS)) != 0;
+}
+
 static bool make_groups(const struct cg_tree *t, uint32_t slot)
 {
 	static const char *const groups[] = {"", "r", "a"};
-	for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+	for (size_t i = 0; i < (divided(t) ? 3 : 1); i++) {
 		char name[CG_NAME];
 		name_of(name, slot, groups[i]);
 		if (mkdirat(t->base, name, 0755) != 0)
@@ -90,11 +96,15 @@ bool cg_enter(const struct cg *c, uint32_t slot, const struct box_limits *l, int
 		if ((!t->v2 && !make_groups(t, slot)) || !set_limits(t, slot, l))
 			return false;
 		char name[CG_NAME];
-		name_of(name, slot, "r");
-		if (!t->v2 && !cg_put(t->base, name, "cgroup.procs", "0")) /* in the v2 tree it was born there */
+		name_of(name, slot, divided(t) ? "r" : "");
+		/* In the v2 tree it was born there. Moving one's own single thread, unlike a process, needs no lock
+		 * of the whole machine, which can cost 10 ms. */
+		if (!t->v2 && !cg_put(t->base, name, "tasks", "0"))
 			return false;
+		if (!divided(t))
+			continue;
 		name_of(name, slot, "a");
-		agent[*n] = cg_open_file(t->base, name, "cgroup.procs", O_WRONLY);
+		agent[*n] = cg_open_file(t->base, name, t->v2 ? "cgroup.procs" : "tasks", O_WRONLY);
 		if (agent[(*n)++] < 0)
 			return false;
 	}

@@ -52,9 +52,10 @@ bool box_caps(void)
 	first[0].permitted |= 1u << CAP_SETPCAP;
 	if (syscall(SYS_capset, &h, first) != 0)
 		return false;
-	for (unsigned long c = 0; c < 64 && prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
-		if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0) != 0)
-			return false;
+	for (unsigned long c = 0; prctl(PR_CAPBSET_DROP, c, 0, 0, 0) == 0; c++)
+		;
+	if (errno != EINVAL) /* beyond the last one */
+		return false;
 	for (size_t i = 0; i < sizeof keep; i++)
 		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, (unsigned long)keep[i], 0, 0) != 0)
 			return false;

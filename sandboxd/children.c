@@ -107,8 +107,7 @@ static void become(const struct app *app, const struct child_row *row, int fds[C
 #endif
 	sigset_t none;
 	sigemptyset(&none);
-	for (int s = 1; s < NSIG; s++)
-		signal(s, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
 	fds[0] = open("/dev/null", O_RDWR | O_CLOEXEC);
 	fds[1] = fds[2] = 2;
 	gid_t shared = app->conf.shared_gid;

@@ -61,7 +61,8 @@ static void start_clean(int argc)
 		fatal("cannot prepare the process: %m");
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
-	signal(SIGPIPE, SIG_IGN);
+	for (int s = 1; s < NSIG; s++) /* nothing is left ignored for children to inherit */
+		signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
 }
 
 /* Below the run directory and elsewhere; the order is that of the tree. */

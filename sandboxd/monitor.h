@@ -1,6 +1,6 @@
 /*
  * The channels to the steward and the gateway: the only place where sandboxd reads messages. What is sent
- * never blocks: it queues, bounded, and a child that does not read is restarted.
+ * never blocks: the socket's buffer is large, and a child that leaves it full is restarted.
  */
 #ifndef SANDBOXD_MONITOR_H
 #define SANDBOXD_MONITOR_H
@@ -12,15 +12,12 @@
 
 struct app;
 struct child;
-struct packet;
 
 struct sbx_from {
 	struct app *app;
 	struct child *child;
 	struct wire_conn conn;
 	struct source source; /* fd -1: closed */
-	struct packet *head, **tail;
-	unsigned queued;
 };
 
 /* fd is taken over. False with errno. */
