@@ -5,6 +5,7 @@
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 work=$(mktemp -d /tmp/pinfold-check.XXXXXX) || exit 1
+chmod 711 "$work"
 passed=0 failed=0 up_pid=
 say() { printf '%s\n' "$*" >&2; }
 stop_with() { say "check: $*"; exit 1; }

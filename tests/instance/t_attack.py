@@ -26,7 +26,8 @@ def attack():
     foreign = next(e["data"]["token"] for e in events(mine, a) if e["event_type"] == "leak")
     config = {"url": URL, "port": urllib.parse.urlparse(URL).port, "instance": INSTANCE, "foreign": foreign}
     b = start(mine, {"agent.py": open(os.path.join(here, "attacker.py")).read(), "config.json": json.dumps(config),
-                     "report.txt": "\n", "done.txt": "\n"}, agent="script", allowed=["report.txt", "done.txt"], checks=GIT)
+                     "report.txt": "\n", "done.txt": "\n"}, agent="script", allowed=["report.txt", "done.txt"],
+              checks=[["python3", "-m", "compileall", "-q", "."]])
     v = until(mine, b)
     report = dict(l[1:].split("=", 1) for l in artifact(mine, b, "patch").splitlines() if l.startswith("+") and "=" in l and not l.startswith("+++"))
     check("the attacker ran to its end", v["status"] == "completed" and "+done" in artifact(mine, b, "patch"), v)

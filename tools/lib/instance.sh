@@ -46,6 +46,18 @@ take_uid_range() {
 	stop_with "200 instances are running already"
 }
 
+# The instance's processes run as users of their own: each folder on the way must let them through.
+reachable() {
+	local dir=$1
+	while [ "$dir" != / ]; do
+		dir=$(dirname "$dir")
+		case $(stat -c %A "$dir") in
+		*[xt]) ;;
+		*) say "quickstart: others may not pass through $dir, so the instance's processes cannot reach $1: choose another --root or chmod o+x $dir"; return 1 ;;
+		esac
+	done
+}
+
 port_is_free() { ! (exec 7<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 pick_port() {
@@ -141,10 +153,11 @@ instance_start() {
 		inst_root=$(mktemp -d /tmp/pinfold.XXXXXX) || exit 1
 		inst_made_root=yes
 	fi
-	trap 'inst_stop; exit 143' TERM
+	trap 'inst_stop; exit 0' TERM
 	trap 'inst_stop; exit 130' INT
 	trap 'inst_stop' EXIT
 	mkdir -p "$inst_root" && chmod 711 "$inst_root" || exit 1
+	reachable "$inst_root" || exit 1
 	(flock 9 && make -C "$dir" install DESTDIR="$inst_root" >"$dir/install.log" 2>&1) 9>"$dir/.lock" || {
 		tail -n 5 "$dir/install.log" >&2
 		stop_with "installing into $inst_root failed"
