@@ -117,9 +117,10 @@ static bool set_io(int out)
 static void default_signals(void)
 {
 	sigset_t none;
-	struct sigaction sa = {.sa_handler = SIG_DFL};
-	for (int i = 1; i < NSIG; i++)
-		sigaction(i, &sa, NULL); /* those that cannot be set stay */
+	/* The kernel's form of SIG_DFL: the C library keeps 32 and 33 for itself, but an ignored one is inherited. */
+	static const char by_default[64];
+	for (int i = 1; i < _NSIG; i++)
+		syscall(SYS_rt_sigaction, i, by_default, NULL, _NSIG / 8);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }

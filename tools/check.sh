@@ -43,7 +43,8 @@ count() {
 one() { # one NAME COMMAND...
 	local name=$1 log=$work/one.log
 	shift
-	"$@" >"$log" 2>&1
+	# A test that hangs is a failure, not a wait without end.
+	timeout -k 10 600 "$@" >"$log" 2>&1
 	count "$name" $? "$log"
 }
 
