@@ -1,0 +1,25 @@
+#!/bin/bash
+# All measurements as ratios within one run. Run as root on an idle machine; takes about two minutes.
+top=$(cd "$(dirname "$0")/.." && pwd)
+build=${PINFOLD_BUILD:-$top/build}
+. "$top/tools/lib/build.sh"
+say() { printf '%s\n' "$*" >&2; }
+build_tree "$build" || exit 1
+cd "$build" || exit 1
+echo "== a box, against bwrap --unshare-all"
+./bench/box
+echo "== a durable consume through the whole client path, against the disk's fsync"
+./bench/consume
+echo "== a model call through the gateway, against the same call sent straight to the scripted model"
+"$top/bench/gateway.py"
+echo "== memory of each idle process"
+work=$(mktemp -d /tmp/pinfold-bench.XXXXXX) && chmod 711 "$work"
+"$top/quickstart" up --root "$work/root" >"$work/out" 2>"$work/err" &
+up=$!
+trap 'kill $up 2>/dev/null; wait $up; rm -rf --one-file-system "$work"' EXIT
+for n in $(seq 300); do
+	grep -q '^ready ' "$work/out" && break
+	kill -0 $up 2>/dev/null || { cat "$work/err" >&2; exit 1; }
+	sleep 0.1
+done
+PINFOLD_INSTANCE=$work/root "$top/bench/memory.sh"
