@@ -14,7 +14,8 @@ build_tree() {
 		stamp="$dir/configured-with"
 		if [ ! -e "$dir/Makefile" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$*" ]; then
 			say "configuring ($dir)"
-			(cd "$dir" && "$top/configure" --prefix=/usr --sysconfdir=/etc --localstatedir=/var --libexecdir=/usr/libexec "$@") >"$log" 2>&1 || {
+			# By a relative name: configure refuses a source folder with a space in its path.
+			(cd "$dir" && "$(realpath --relative-to=. "$top")/configure" --prefix=/usr --sysconfdir=/etc --localstatedir=/var --libexecdir=/usr/libexec "$@") >"$log" 2>&1 || {
 				tail -n 20 "$log" >&2
 				exit 1
 			}
