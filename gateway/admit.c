@@ -26,7 +26,7 @@ enum err gate_alive(struct gate_call *call)
 {
 	struct st_cap_check m = {.tenant = call->box->tenant, .run = call->box->run};
 	struct st_cap_is is;
-	struct ask *a = store_take(call->app->store, false);
+	struct ask *a = store_take(call->app->store);
 	enum err e = a ? st_call_cap_check(a, &m, NULL, &is, NULL) : ERR_STORE_UNAVAILABLE;
 
 	if (a)
@@ -43,7 +43,7 @@ static enum err consume(struct gate_call *call, const struct upstream_target **u
 	const struct app *app = call->app;
 	struct st_cap_is is;
 	enum err e = ERR_PROVIDER_NOT_CONFIGURED;
-	struct ask *a = store_take(app->store, true);
+	struct ask *a = store_take(app->store);
 
 	if (!a)
 		return ERR_STORE_UNAVAILABLE;
@@ -74,7 +74,7 @@ static void record(struct gate_call *call, const struct upstream_answer *answer,
 				    .completion_tokens = answer->completion_tokens,
 				    .duration_ms = answer->duration_ms};
 	struct st_ok ok;
-	struct ask *a = store_take(call->app->store, true);
+	struct ask *a = store_take(call->app->store);
 	enum err e = a ? st_call_model_called(a, &m, NULL, &ok, NULL) : ERR_STORE_UNAVAILABLE;
 
 	if (a)

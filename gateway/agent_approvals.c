@@ -15,7 +15,7 @@ static enum err poll(struct gate_call *call, struct st_approval_is *is, uint8_t 
 		return ERR_APPROVAL_NOT_FOUND;
 	if (e != ERR_OK)
 		return e;
-	struct ask *a = store_take(call->app->store, false);
+	struct ask *a = store_take(call->app->store);
 	if (!a)
 		return ERR_STORE_UNAVAILABLE;
 	e = st_call_approval_get(a, &m, NULL, is, NULL);

@@ -249,7 +249,7 @@ static enum err put_request(struct gate_call *call, struct ask *a, struct batch 
 
 static enum err store_batch(struct gate_call *call, struct batch *b)
 {
-	struct ask *a = store_take(call->app->store, false);
+	struct ask *a = store_take(call->app->store);
 	enum err e = a ? ERR_OK : ERR_STORE_UNAVAILABLE;
 
 	for (unsigned i = 0; i < b->n && e == ERR_OK; i++) {

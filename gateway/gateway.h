@@ -89,9 +89,9 @@ struct box *box_open(struct app *app, const char *run, const char *tenant, int f
 /* Stops serving and frees it in the background; calls in flight are cut short. */
 void box_close(struct box *box);
 
-/* store_pool.c: connections to stored, lent to one call at a time. once: see ask_once. */
+/* store_pool.c: connections to stored, lent to one call at a time. */
 struct store_pool *store_pool_new(const char *socket_path);
-struct ask *store_take(struct store_pool *p, bool once); /* waits; NULL after GATE_STORE_PATIENCE_MS */
+struct ask *store_take(struct store_pool *p); /* waits; NULL after GATE_STORE_PATIENCE_MS */
 void store_give(struct store_pool *p, struct ask *a);
 
 /* policy_strict.c: checks a parsed model request and writes what is sent upstream: rebuilt from the

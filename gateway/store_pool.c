@@ -32,7 +32,7 @@ struct store_pool *store_pool_new(const char *socket_path)
 	return p;
 }
 
-struct ask *store_take(struct store_pool *p, bool once)
+struct ask *store_take(struct store_pool *p)
 {
 	struct timespec until;
 	struct ask *a = NULL;
@@ -48,8 +48,6 @@ struct ask *store_take(struct store_pool *p, bool once)
 	else if (p->nmade < GATE_STORE_CONNECTIONS && (a = ask_new(p->path, GATE_STORE_PATIENCE_MS)) != NULL)
 		p->nmade++;
 	pthread_mutex_unlock(&p->lock);
-	if (a)
-		ask_once(a, once);
 	return a;
 }
 

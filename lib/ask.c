@@ -21,8 +21,7 @@ struct ask {
 	char path[PATH_ROOM];
 	unsigned patience;
 	int fd;
-	bool once;
-	uint64_t next_op;
+	uint64_t client, next_op;
 	char field[129], detail[257];
 	uint8_t out[ASK_BUFFER], in[ASK_BUFFER];
 };
@@ -38,6 +37,7 @@ struct ask *ask_new(const char *path, unsigned patience_ms)
 	a->fd = -1;
 	/* A random start: a restarted caller must not reuse the ids of its former life. */
 	random_bytes(&a->next_op, sizeof a->next_op);
+	random_bytes(&a->client, sizeof a->client);
 	return a;
 }
 
@@ -75,11 +75,6 @@ const char *ask_field(const struct ask *a)
 const char *ask_detail(const struct ask *a)
 {
 	return a->detail;
-}
-
-void ask_once(struct ask *a, bool on)
-{
-	a->once = on;
 }
 
 int ask_fd(const struct ask *a)
@@ -172,7 +167,7 @@ static bool take_answer(struct ask *a, uint64_t op, uint64_t deadline, struct as
 static bool shake_hands(struct ask *a, uint64_t deadline)
 {
 	uint8_t frame[ST_MAX_HELLO];
-	struct st_hello hello = {.version = ST_VERSION};
+	struct st_hello hello = {.version = ST_VERSION, .client = a->client};
 	struct st_welcome welcome;
 	struct ask_answer answer;
 	uint64_t op = ask_op(a);
@@ -234,9 +229,6 @@ enum err ask_call(struct ask *a, size_t n, const int *fds, int nfds, int want_fd
 			if (send_packet(a, a->out, n, fds, nfds, deadline)) {
 				if (take_answer(a, op, deadline, answer))
 					return judge(a, want_fds, answer);
-				hang_up(a);
-				if (a->once)
-					return ERR_STORE_UNAVAILABLE;
 			}
 			hang_up(a);
 		}

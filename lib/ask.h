@@ -2,8 +2,8 @@
  * One caller's connection to stored (or to sandboxd's kind of answerer): a question, its answer,
  * matched by operation id. Not shared between threads. Reconnects by itself; a call that could not
  * be sent is retried for at most 10 s in all, then ERR_STORE_UNAVAILABLE.
- * A question that was sent but whose answer was lost is asked again under the same operation id only
- * where the message table's operations allow it (they are written to be repeated safely); see ask_once.
+ * A question that was sent but whose answer was lost is asked again under the same operation id, also by
+ * another connection: stored knows the caller by its client number (HELLO) and does nothing twice.
  */
 #ifndef LIB_ASK_H
 #define LIB_ASK_H
@@ -38,8 +38,6 @@ void ask_close_fds(struct ask_answer *answer);
 void ask_drop(struct ask *a, struct ask_answer *answer);
 const char *ask_field(const struct ask *a);
 const char *ask_detail(const struct ask *a);
-/* From now on never asks again what was already sent once (for operations that must not be repeated). */
-void ask_once(struct ask *a, bool on);
 /* The connected descriptor, for a subscriber's poll; -1 when not connected. */
 int ask_fd(const struct ask *a);
 /* Waits for a packet that the other side sends by itself (WOKEN). 1 got one, 0 timeout, -1 connection lost. */

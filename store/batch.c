@@ -7,6 +7,7 @@
 #include "lib/chan.h"
 #include "lib/die.h"
 #include "store/op.h"
+#include "store/t_operation.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,29 @@ void op_done(struct st_from *from, uint64_t op, struct txn *t, enum err e, size_
 		wakes_add(&from->server->wakes, &t->wake);
 	server_answer(from, op, e, n, fds, nfds);
 	txn_free(t);
+}
+
+enum err op_again(struct st_from *from, uint64_t op, struct txn *t, size_t *n)
+{
+	struct rec_operation last;
+	*n = 0;
+	if (from->client == 0 || !operation_get(t, from->wire.role, from->client, &last))
+		return ERR_OK;
+	/* An older question, overtaken while it lay in a connection that was given up. */
+	if (op != last.op && (int64_t)(op - last.op) < 0)
+		return ERR_INVALID_REQUEST;
+	if (op == last.op) {
+		memcpy(from->server->frame, last.answer.p, last.answer.n);
+		*n = last.answer.n;
+	}
+	return ERR_OK;
+}
+
+void op_keep(struct st_from *from, uint64_t op, struct txn *t, size_t n)
+{
+	struct rec_operation r = {.op = op, .at = t->now, .answer = {from->server->frame, (uint32_t)n}};
+	if (from->client != 0)
+		operation_put(t, from->wire.role, from->client, &r);
 }
 
 static void send_answers(struct server *sv)

@@ -8,6 +8,7 @@
 #include "store/blobs.h"
 #include "store/env.h"
 #include "store/floor.h"
+#include "store/t_operation.h"
 #include "store/txn.h"
 #include <db.h>
 
@@ -17,6 +18,7 @@ struct store {
 	int dir, lock;
 	struct floor floor;
 	struct blobs blobs;
+	struct operations operations;
 	bool unflushed;                  /* commits that are not durable yet */
 	bool log_grew;                   /* since the last checkpoint */
 	bool holding;                    /* the last checkpoint failed: said once */

@@ -28,8 +28,9 @@ enum { CHECKPOINT_MS = 1000, CHECKPOINT_KB = 4096, LOOK_COMMITS = 64 };
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif
 
-static const char *const table_names[T__COUNT] = {
-    "tenant", "token", "run", "run_by_age", "run_open", "capability", "event", "approval", "artifact", "blob", "clock"};
+static const char *const table_names[T__COUNT] = {"tenant",   "token",      "run",   "run_by_age",
+						  "run_open", "capability", "event", "approval",
+						  "artifact", "blob",       "clock", "operation"};
 
 /* Berkeley DB repeats itself hundreds of times on a full disk; it calls back without our pointer,
  * hence the file-static budget: eight lines a minute. */
@@ -177,6 +178,7 @@ struct store *store_open(const char *state_dir)
 	struct key all = {.n = 0};
 	txn_init(&t, s, NULL);
 	table_scan(&t, T_RUN_BY_AGE, &all, NULL, count_row, &s->runs);
+	operations_open(&s->operations, &t);
 	blobs_open(&s->blobs, s->dir, &t);
 	if (txn_end(&t, ERR_OK) != ERR_OK)
 		fatal("cannot read the store");
@@ -268,6 +270,11 @@ bool store_gave_way(struct store *s)
 struct blobs *store_blobs(struct store *s)
 {
 	return &s->blobs;
+}
+
+struct operations *store_operations(struct store *s)
+{
+	return &s->operations;
 }
 
 void store_stat(struct store *s, struct store_stats *out)

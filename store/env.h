@@ -11,6 +11,7 @@
 
 struct store;
 struct blobs;
+struct operations;
 
 struct store_stats {
 	uint64_t runs, commits, flushes, log_bytes;
@@ -34,5 +35,6 @@ bool store_roomy(struct store *s);
 /* Was the ballast given up since the last call? Then what failed for want of space may be tried again. */
 bool store_gave_way(struct store *s);
 struct blobs *store_blobs(struct store *s);
+struct operations *store_operations(struct store *s);
 void store_stat(struct store *s, struct store_stats *out);
 #endif

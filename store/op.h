@@ -13,29 +13,50 @@
 void op_done(struct st_from *from, uint64_t op, struct txn *t, enum err e, size_t n, int *fds, int nfds);
 
 /*
+ * The caller's last operation again? Then *n is the length of the recorded answer in the server's frame, else
+ * 0. An error: this question is older than what its caller asked since.
+ */
+enum err op_again(struct st_from *from, uint64_t op, struct txn *t, size_t *n);
+/* Records the answer of n bytes in the server's frame, in the same transaction. */
+void op_keep(struct st_from *from, uint64_t op, struct txn *t, size_t n);
+
+/*
  * name and the answer's name as in store.msg in lower case; takes and gives are their numbers of descriptors.
  * An operation that met a full disk is done once more when the ballast was given up for it: the end of a
  * run must not fail for want of the space that was kept for it.
  */
-#define ST_OP(name, reply, takes, gives)                                                               \
-	void st_on_##name(struct st_from *from, uint64_t op, const struct st_##name *m, int *fds)      \
-	{                                                                                              \
-		struct store *store = from->server->store;                                             \
-		struct st_##reply a;                                                                   \
-		int out[WIRE_MAX_FDS] = {-1, -1, -1, -1};                                              \
-		struct txn t;                                                                          \
-		enum err e;                                                                            \
-		for (bool again = false;; again = true) {                                              \
-			memset(&a, 0, sizeof a);                                                       \
-			txn_init(&t, store, from->server->page);                                       \
-			e = txn_end(&t, op_##name(&t, m, fds, &a, out));                               \
-			if (e != ERR_STORAGE_FULL || again || !store_gave_way(store))                  \
-				break;                                                                 \
-			chan_close_fds(out, WIRE_MAX_FDS);                                             \
-			txn_free(&t);                                                                  \
-		}                                                                                      \
-		chan_close_fds(fds, takes);                                                            \
-		size_t n = e == ERR_OK ? st_put_##reply(from->server->frame, ST_MAXFRAME, op, &a) : 0; \
-		op_done(from, op, &t, e, n, out, gives);                                               \
+#define ST_OP_KEPT(name, reply, takes, gives, kept)                                                   \
+	void st_on_##name(struct st_from *from, uint64_t op, const struct st_##name *m, int *fds)     \
+	{                                                                                             \
+		struct store *store = from->server->store;                                            \
+		struct st_##reply a;                                                                  \
+		int out[WIRE_MAX_FDS] = {-1, -1, -1, -1};                                             \
+		struct txn t;                                                                         \
+		enum err e;                                                                           \
+		size_t n;                                                                             \
+		for (bool again = false;; again = true) {                                             \
+			memset(&a, 0, sizeof a);                                                      \
+			n = 0;                                                                        \
+			txn_init(&t, store, from->server->page);                                      \
+			e = (kept) ? op_again(from, op, &t, &n) : ERR_OK;                             \
+			if (e == ERR_OK && n == 0) {                                                  \
+				e = op_##name(&t, m, fds, &a, out);                                   \
+				if (e == ERR_OK)                                                      \
+					n = st_put_##reply(from->server->frame, ST_MAXFRAME, op, &a); \
+				if (e == ERR_OK && (kept))                                            \
+					op_keep(from, op, &t, n);                                     \
+			}                                                                             \
+			e = txn_end(&t, e);                                                           \
+			if (e != ERR_STORAGE_FULL || again || !store_gave_way(store))                 \
+				break;                                                                \
+			chan_close_fds(out, WIRE_MAX_FDS);                                            \
+			txn_free(&t);                                                                 \
+		}                                                                                     \
+		chan_close_fds(fds, takes);                                                           \
+		op_done(from, op, &t, e, e == ERR_OK ? n : 0, out, gives);                            \
 	}
+/* Asked again, it does nothing new by itself and says the same. */
+#define ST_OP(name, reply, takes, gives) ST_OP_KEPT(name, reply, takes, gives, false)
+/* Asked again, it is not done again: the recorded answer (at most 64 bytes, no descriptor) is given. */
+#define ST_OP_ONCE(name, reply) ST_OP_KEPT(name, reply, 0, 0, true)
 #endif

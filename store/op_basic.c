@@ -12,6 +12,7 @@ void st_on_hello(struct st_from *from, uint64_t op, const struct st_hello *m, in
 		client_close(from, "it speaks another version: all of Pinfold's programs must be of one installation");
 		return;
 	}
+	from->client = m->client;
 	server_answer(from, op, ERR_OK, st_put_welcome(from->server->frame, ST_MAXFRAME, op, &a), NULL, 0);
 }
 

@@ -47,7 +47,7 @@ static enum err op_cap_consume(struct txn *t, const struct st_cap_consume *m, in
 	a->remaining = cap.max_requests - cap.used_requests;
 	return ERR_OK;
 }
-ST_OP(cap_consume, cap_is, 0, 0)
+ST_OP_ONCE(cap_consume, cap_is)
 
 static enum err op_cap_check(struct txn *t, const struct st_cap_check *m, int *fds, struct st_cap_is *a, int *out)
 {
@@ -94,4 +94,4 @@ static enum err op_model_called(struct txn *t, const struct st_model_called *m, 
 	run_save(t, m->tenant, m->run, &r);
 	return ERR_OK;
 }
-ST_OP(model_called, ok, 0, 0)
+ST_OP_ONCE(model_called, ok)

@@ -102,4 +102,4 @@ static enum err op_events_append(struct txn *t, const struct st_events_append *m
 	run_save(t, m->tenant, m->run, &r);
 	return ERR_OK;
 }
-ST_OP(events_append, events_taken, 0, 0)
+ST_OP_ONCE(events_append, events_taken)

@@ -273,4 +273,4 @@ static enum err op_run_cancel(struct txn *t, const struct st_run_cancel *m, int 
 	run_save(t, m->tenant, m->run, &r);
 	return ERR_OK;
 }
-ST_OP(run_cancel, run_state, 0, 0)
+ST_OP_ONCE(run_cancel, run_state)

@@ -120,7 +120,7 @@ static enum err op_run_event(struct txn *t, const struct st_run_event *m, int *f
 		run_save(t, m->tenant, m->run, &r);
 	return ERR_OK;
 }
-ST_OP(run_event, ok, 0, 0)
+ST_OP_ONCE(run_event, ok)
 
 static enum err op_cap_revoke(struct txn *t, const struct st_cap_revoke *m, int *fds, struct st_ok *a, int *out)
 {
@@ -183,4 +183,4 @@ static enum err op_run_finish(struct txn *t, const struct st_run_finish *m, int 
 	run_save(t, m->tenant, m->run, &r);
 	return ERR_OK;
 }
-ST_OP(run_finish, run_state, 0, 0)
+ST_OP_ONCE(run_finish, run_state)

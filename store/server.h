@@ -34,6 +34,7 @@ struct st_from {
 	uid_t uid;
 	pid_t pid;
 	struct wire_conn wire;
+	uint64_t client; /* from HELLO; 0: nothing is kept for it */
 	bool closing;    /* freed at the end of the batch */
 	bool subscribed; /* from then on it only listens */
 	bool writing;    /* waits for room in its socket */

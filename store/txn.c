@@ -56,6 +56,7 @@ enum err txn_end(struct txn *t, enum err result)
 		if (result == ERR_OK) {
 			s->commits++;
 			s->runs += t->new_runs;
+			s->operations.role[t->operations_of].rows += (uint64_t)(int64_t)t->operations;
 			s->unflushed = s->log_grew = true;
 		}
 	} else if (h != NULL) {

@@ -25,9 +25,10 @@ enum table {
 	T_ARTIFACT,
 	T_BLOB,
 	T_CLOCK,
+	T_OPERATION,
 	T__COUNT
 };
-enum { STORE_SCRATCH = 200000, STORE_KEY = 600, STORE_PAGE = 180000, STORE_ID = 129 };
+enum { STORE_SCRATCH = 200000, STORE_KEY = 600, STORE_PAGE = 180000, STORE_ID = 129, OPERATION_ROLES = 4 };
 
 struct store;
 
@@ -45,6 +46,8 @@ struct txn {
 	enum err failed;
 	uint64_t now;
 	uint64_t new_runs;
+	int operations; /* rows added, of this role */
+	uint8_t operations_of;
 	struct arena arena;
 	struct wake wake;
 	uint8_t *page; /* STORE_PAGE bytes for an answer's list; shared, so one list an operation */

@@ -1,6 +1,6 @@
 """A store of a few dictionaries that answers the public side's questions, so that it can be tested alone."""
 import array, hashlib, os, socket, struct, threading, time
-from wire import Writer, Reader, frame, unframe, listed
+from wire import STORE, Writer, Reader, frame, unframe, listed
 
 QUEUED, RUNNING, CANCELLING, COMPLETED, FAILED, CANCELLED = range(6)
 UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, QUEUE_FULL = 29, 31, 32, 48
@@ -64,7 +64,7 @@ class Store:
                 out, w, give = 4, Writer().u16(e.args[0]).str(e.args[1] if len(e.args) > 1 else "").str(""), []
             for fd in fds:
                 os.close(fd)
-            socket.send_fds(c, [frame(out, w, len(give), op)], give)
+            socket.send_fds(c, [frame(out, w, len(give), op, STORE)], give)
             for fd in give:
                 os.close(fd)
 
@@ -77,7 +77,7 @@ class Store:
     def answer(self, number, r, fds):
         now = int(time.time() * 1000)
         if number == 1:
-            return 2, Writer().u32(1), []
+            return 2, Writer().u32(STORE), []
         if number == 5:
             return 3, Writer(), []
         if number == 10:

@@ -1,6 +1,6 @@
 """Starts pinfold-fcgi by itself as sandboxd would start it, with a store made of dictionaries or, as root, a real one."""
 import base64, fcntl, hashlib, os, resource, shutil, signal, socket, struct, subprocess, tempfile, time
-from wire import Writer, frame, unframe
+from wire import STORE, Writer, frame, unframe
 from fakestore import Store
 
 EXTENSIONS = [".py", ".toml", ".md", ".txt", ".json", ".yaml", ".yml", ".ini", ".cfg"]
@@ -79,13 +79,13 @@ class RealStore:
         self.admin = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.admin.connect(directory + "/admin.sock")
         self.op = 0
-        self.ask(1, Writer().u32(1))
+        self.ask(1, Writer().u32(STORE).u64(0))
         for tenant in ("main", "other"):
             self.ask(80, Writer().str(tenant))
 
     def ask(self, number, body):
         self.op += 1
-        self.admin.send(frame(number, body, op=self.op))
+        self.admin.send(frame(number, body, op=self.op, version=STORE))
         answer, _, _, _ = unframe(self.admin.recv(65536))
         assert answer in (2, 3), answer
 

@@ -50,8 +50,11 @@ class Reader:
         return v.decode()
 
 
-def frame(number, body=b"", fds=0, op=0):
-    return struct.pack(">HBBQ", number, 1, fds, op) + (body.b if isinstance(body, Writer) else body)
+STORE = 2  # the version of store.msg
+
+
+def frame(number, body=b"", fds=0, op=0, version=1):
+    return struct.pack(">HBBQ", number, version, fds, op) + (body.b if isinstance(body, Writer) else body)
 
 
 def unframe(b):
