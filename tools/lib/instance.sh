@@ -165,7 +165,8 @@ instance_start() {
 	pick_port
 	args=(--uid-base "$inst_uid_base" --web-group www-data)
 	if [ -n "$inst_upstream" ]; then
-		export PINFOLD_UPSTREAM_KEY=${PINFOLD_UPSTREAM_KEY:-sk-upstream-of-a-test-instance}
+		# The key for that upstream: OPENAI_API_KEY where it is set, else one that means nothing.
+		export PINFOLD_UPSTREAM_KEY=${OPENAI_API_KEY:-sk-upstream-of-a-test-instance}
 		args+=(--base-url "$inst_upstream" --model "${inst_model:-test-model}" --provider-key-env PINFOLD_UPSTREAM_KEY)
 		inst_asks="$inst_upstream"
 	elif [ -n "${OPENAI_API_KEY-}" ]; then
