@@ -30,6 +30,9 @@ static const struct {
     {true, CG_CPU, "", "cpu.weight", V_FIXED, "10", false},
     {false, CG_MEMORY, "a", "memory.limit_in_bytes", V_MEMORY, NULL, true},
     {false, CG_MEMORY, "a", "memory.memsw.limit_in_bytes", V_MEMORY, NULL, false},
+    /* Under v1 what sockets hold is counted apart, and not at all without a limit: one box could take all the
+     * TCP memory of the machine. */
+    {false, CG_MEMORY, "a", "memory.kmem.tcp.limit_in_bytes", V_FIXED, "33554432", true},
     {false, CG_MEMORY, "r", "memory.limit_in_bytes", V_RUNNER_MEMORY, NULL, true},
     {false, CG_PIDS, "a", "pids.max", V_PIDS, NULL, true},
     {false, CG_PIDS, "r", "pids.max", V_FIXED, "32", true},

@@ -95,6 +95,7 @@ struct run {
 	int upload_fd;         /* from the store */
 	int bundle_fd;         /* what the next box gets; kept until it is SPAWNED */
 	int work_fd, check_fd; /* results */
+	size_t check_at;       /* which check is next, or running */
 	struct judge judge;    /* pid 0: not running */
 	unsigned boxes;        /* bit 1 << kind: not yet GONE */
 

@@ -36,14 +36,9 @@ void launch_forget(void *arg)
 	secrets_wipe(&app->secrets);
 }
 
-static uint32_t one_check_seconds(const struct run *r)
-{
-	return r->conf_tenant->t.check_seconds > 0 ? r->conf_tenant->t.check_seconds : CHECK_SECONDS;
-}
-
 uint32_t launch_check_seconds(const struct run *r)
 {
-	return one_check_seconds(r) * (uint32_t)r->rq.nchecks;
+	return r->conf_tenant->t.check_seconds > 0 ? r->conf_tenant->t.check_seconds : CHECK_SECONDS;
 }
 
 int launch_check_bundle(const struct run *r)
@@ -52,7 +47,7 @@ int launch_check_bundle(const struct run *r)
 	bool ok = fd >= 0;
 	pack_sources(fd, r->upload_fd, &ok);
 	pack_changes(fd, r, &ok);
-	pack_checks(fd, r, one_check_seconds(r), &ok);
+	pack_check(fd, &r->rq.checks[r->check_at], launch_check_seconds(r), &ok);
 	pack_go(fd, BOX_CHECK, &ok);
 	return ok && bundle_seal(fd) ? steal_fd(&fd) : -1;
 }

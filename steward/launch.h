@@ -5,8 +5,9 @@
 
 /* Starts queued runs while there are slots. Also ends those that have waited too long. */
 void launch_queued(struct app *app);
-/* A sealed bundle for the check box: upload, allowed changes, checks. -1: could not be made. */
+/* A sealed bundle for the next check's box: upload, allowed changes, that check. -1: could not be made. */
 int launch_check_bundle(const struct run *r);
+/* What one check may take. */
 uint32_t launch_check_seconds(const struct run *r);
 /* An empty memfd for a box's result; and the end of writing to it. False: something still holds it, or it
  * is larger than anything that would be read. */

@@ -162,16 +162,12 @@ void pack_changes(int out, const struct run *r, bool *ok)
 	pack_pass(out, r, false, ok);
 }
 
-void pack_checks(int out, const struct run *r, uint32_t seconds, bool *ok)
+void pack_check(int out, const struct request_check *c, uint32_t seconds, bool *ok)
 {
-	for (size_t i = 0; i < r->rq.nchecks; i++) {
-		const struct request_check *c = &r->rq.checks[i];
-		uint8_t frame[BN_MAX_CHECK];
-		struct bn_check m = {
-		    .name = c->name, .argv_n = c->argc, .seconds = seconds, .output_bytes = TOOL_OUTPUT_BYTES};
-		memcpy(m.argv, c->argv, sizeof c->argv);
-		add(out, frame, bn_put_check(frame, sizeof frame, 0, &m), ok);
-	}
+	uint8_t frame[BN_MAX_CHECK];
+	struct bn_check m = {.name = c->name, .argv_n = c->argc, .seconds = seconds, .output_bytes = TOOL_OUTPUT_BYTES};
+	memcpy(m.argv, c->argv, sizeof c->argv);
+	add(out, frame, bn_put_check(frame, sizeof frame, 0, &m), ok);
 }
 
 void pack_go(int out, enum box_kind kind, bool *ok)

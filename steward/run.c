@@ -3,7 +3,10 @@
  * wait has an end, and every way out leads through settle.c.
  *
  *   SPAWN_WORK -> WORK -> WORK_GONE -> JUDGE -> SPAWN_CHECK -> CHECK -> CHECK_GONE -> SETTLE
- *   ORPHAN ---------------------------------------------------------------------------^
+ *   ORPHAN -----------------------------------------^-- the next check --'------------^
+ *
+ * Each check has a box of its own: a check may execute what the agent wrote, and that must not be able to
+ * prepare the tree for the next one.
  *
  * The order at the end of the work box is fixed: its processes are dead, then the capability is revoked
  * (R-127), then the box goes, then its result is looked at.
@@ -212,7 +215,8 @@ static void begin_check(struct app *app, struct run *r)
 		run_settle(app, r);
 		return;
 	}
-	tell_phase(app, r, PHASE_VERIFYING);
+	if (r->check_at == 0)
+		tell_phase(app, r, PHASE_VERIFYING);
 	enter(r, STEP_SPAWN_CHECK, 0);
 	r->spawn_until = timer_ms() + WAIT_CAPACITY;
 	spawn(app, r);
@@ -230,7 +234,7 @@ void run_spawned(struct app *app, struct run *r, enum box_kind kind)
 		tell_phase(app, r, PHASE_EXECUTING);
 	} else {
 		enter(r, STEP_CHECK, 1000 * (uint64_t)launch_check_seconds(r) + WAIT_BACKSTOP);
-		verdict_checks_started(app, r);
+		verdict_check_started(app, r);
 	}
 }
 
@@ -280,11 +284,19 @@ static void after_gone(struct app *app, struct run *r)
 		begin_judge(app, r);
 		return;
 	}
-	if (launch_seal(r->check_fd))
-		verdict_checks(app, r);
-	else
+	bool whole = launch_seal(r->check_fd);
+	if (!whole)
 		run_fail(r, ERR_SANDBOX_RESULT_INVALID, "sandbox_result_invalid");
-	run_settle(app, r);
+	if (r->cancelled || !whole || !verdict_check(app, r)) {
+		run_settle(app, r);
+	} else if (r->check_at + 1 < r->rq.nchecks && r->error == ERR_OK && !r->cleanup_failed) {
+		r->check_at++;
+		drop_fd(&r->check_fd);
+		begin_check(app, r);
+	} else {
+		verdict_checks_end(r);
+		run_settle(app, r);
+	}
 }
 
 void run_gone(struct app *app, struct run *r, enum box_kind kind, bool clean)

@@ -12,9 +12,12 @@ extern const char *const outcome_names[OUTCOME__COUNT];
 void verdict_agent(struct app *app, struct run *r);
 /* The judge's frames into r. False: they make no sense. A refusal is noted as the run's failure. */
 bool verdict_judge(struct app *app, struct run *r);
-void verdict_checks_started(struct app *app, const struct run *r);
-/* The check box's result: every requested check exactly once, in order; events; the failure, if any. */
-void verdict_checks(struct app *app, struct run *r);
+void verdict_check_started(struct app *app, const struct run *r);
+/* The result of the box of check r->check_at: that check and nothing else; events. False: the box itself
+ * failed, which is noted as the run's failure. */
+bool verdict_check(struct app *app, struct run *r);
+/* After the last check: the failure, if any. */
+void verdict_checks_end(struct run *r);
 /* One check's end: pure, for tests too. truncated: the end of the output is missing. */
 enum outcome verdict_outcome(const char *const *argv, uint32_t argc, bool started, int32_t status, bool timed_out,
 			     bool truncated, const char *output, size_t n);

@@ -1,6 +1,7 @@
 /*
- * See verdict.h: the checks. They ran in a box the agent was never in, so their exit codes are ours; only
- * "no test ran" has to be read out of what they printed (Python's unittest calls that a success).
+ * See verdict.h: the checks. Each ran in a box of its own that neither the agent nor another check was ever
+ * in, so its exit code is ours; only "no test ran" has to be read out of what was printed (Python's unittest
+ * calls that a success).
  */
 #include "gen/bundle_msg.h"
 #include "lib/chan.h"
@@ -65,23 +66,22 @@ enum outcome verdict_outcome(const char *const *argv, uint32_t argc, bool starte
 	return status == 0 ? OUTCOME_PASSED : OUTCOME_FAILED;
 }
 
-void verdict_checks_started(struct app *app, const struct run *r)
+void verdict_check_started(struct app *app, const struct run *r)
 {
-	for (size_t i = 0; i < r->rq.nchecks; i++) {
-		own_buf struct buf b;
-		struct jw w;
-		buf_init(&b, 10000);
-		jw_init(&w, &b);
-		jw_open(&w, '{');
-		jw_kstr(&w, "name", r->rq.checks[i].name);
-		jw_key(&w, "argv");
-		jw_open(&w, '[');
-		for (uint32_t k = 0; k < r->rq.checks[i].argc; k++)
-			jw_str(&w, r->rq.checks[i].argv[k]);
-		jw_close(&w, ']');
-		jw_close(&w, '}');
-		tell_event(app, r, "check.started", &b);
-	}
+	const struct request_check *c = &r->rq.checks[r->check_at];
+	own_buf struct buf b;
+	struct jw w;
+	buf_init(&b, 10000);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_kstr(&w, "name", c->name);
+	jw_key(&w, "argv");
+	jw_open(&w, '[');
+	for (uint32_t k = 0; k < c->argc; k++)
+		jw_str(&w, c->argv[k]);
+	jw_close(&w, ']');
+	jw_close(&w, '}');
+	tell_event(app, r, "check.started", &b);
 }
 
 static void finished(struct app *app, const struct run *r, size_t i)
@@ -104,22 +104,23 @@ static void finished(struct app *app, const struct run *r, size_t i)
 	tell_event(app, r, "check.finished", &b);
 }
 
-static bool take_checked(struct run *r, size_t at, const uint8_t *frame, size_t n)
+static bool take_checked(struct run *r, const uint8_t *frame, size_t n)
 {
 	struct bn_checked m;
-	if (at >= r->rq.nchecks || !bn_get_checked(frame, n, &m) || strcmp(m.name, r->rq.checks[at].name) != 0)
+	const struct request_check *asked = &r->rq.checks[r->check_at];
+	struct check_result *c = &r->checks[r->check_at];
+	if (c->outcome != OUTCOME_NONE || !bn_get_checked(frame, n, &m) || strcmp(m.name, asked->name) != 0)
 		return false;
-	struct check_result *c = &r->checks[at];
 	buf_add(&c->output, m.output.p, m.output.n);
 	c->exit_code = verdict_exit_code(m.started, m.status);
 	c->duration_ms = m.duration_ms;
 	c->truncated = m.truncated;
-	c->outcome = verdict_outcome(r->rq.checks[at].argv, r->rq.checks[at].argc, m.started, m.status, m.timed_out,
-				     m.truncated, (const char *)m.output.p, m.output.n);
+	c->outcome = verdict_outcome(asked->argv, asked->argc, m.started, m.status, m.timed_out, m.truncated,
+				     (const char *)m.output.p, m.output.n);
 	return !buf_failed(&c->output);
 }
 
-static enum err take_result(struct run *r, size_t *count)
+static enum err take_result(struct run *r)
 {
 	struct bundle b;
 	const uint8_t *frame;
@@ -133,8 +134,7 @@ static enum err take_result(struct run *r, size_t *count)
 		if (!wire_peek(frame, n, &number, &op)) {
 			e = ERR_SANDBOX_RESULT_INVALID;
 		} else if (number == BN_CHECKED) {
-			e = take_checked(r, *count, frame, n) ? ERR_OK : ERR_SANDBOX_VERIFICATION_MISMATCH;
-			*count += e == ERR_OK;
+			e = take_checked(r, frame, n) ? ERR_OK : ERR_SANDBOX_VERIFICATION_MISMATCH;
 		} else if (number == BN_BROKEN && bn_get_broken(frame, n, &broken)) {
 			log_warn("run %s: the check box could not work: %s", r->run, broken.detail);
 			e = err_find(err_code((enum err)broken.code));
@@ -146,25 +146,28 @@ static enum err take_result(struct run *r, size_t *count)
 	bundle_close(&b);
 	if (e == ERR_OK && got < 0)
 		e = ERR_SANDBOX_RESULT_INVALID;
-	if (e == ERR_OK && *count != r->rq.nchecks)
+	if (e == ERR_OK && r->checks[r->check_at].outcome == OUTCOME_NONE)
 		e = r->check_oom ? ERR_MEMORY_EXCEEDED : ERR_SANDBOX_VERIFICATION_MISMATCH;
 	return e;
 }
 
-void verdict_checks(struct app *app, struct run *r)
+bool verdict_check(struct app *app, struct run *r)
 {
-	size_t count = 0;
-	if (r->cancelled)
-		return;
-	enum err e = take_result(r, &count);
+	enum err e = take_result(r);
+	if (r->checks[r->check_at].outcome != OUTCOME_NONE)
+		finished(app, r, r->check_at);
+	if (e != ERR_OK)
+		run_fail(r, e, err_code(e));
+	return e == ERR_OK;
+}
+
+void verdict_checks_end(struct run *r)
+{
 	bool passed = true, nothing = false;
-	for (size_t i = 0; i < count; i++) {
-		finished(app, r, i);
+	for (size_t i = 0; i < r->rq.nchecks; i++) {
 		passed = passed && r->checks[i].outcome == OUTCOME_PASSED;
 		nothing = nothing || r->checks[i].outcome == OUTCOME_NO_TESTS;
 	}
-	if (e != ERR_OK)
-		run_fail(r, e, err_code(e));
-	else if (!passed)
+	if (!passed)
 		run_fail(r, ERR_VERIFICATION_FAILED, nothing ? "no_tests" : "check_failed");
 }

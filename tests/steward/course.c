@@ -18,10 +18,11 @@ void course_leave_work(int fd, int status)
 	bundles_collected(fd, 3, true);
 }
 
-void course_leave_checks(int fd, int first, int second, const char *output)
+void course_leave_checks(const char *run, struct order *o, int first, int second, const char *output)
 {
-	bundles_checked(fd, "check-1", true, first, false, "");
-	bundles_checked(fd, "check-2", true, second, false, output);
+	bundles_checked(o->result, "check-1", true, first, false, "");
+	course_next_check(run, o);
+	bundles_checked(o->result, "check-2", true, second, false, output);
 }
 
 /* --- parts of a course ----------------------------------------------------------------------------- */
@@ -58,6 +59,16 @@ struct order course_to_check(const char *run)
 	o = stage_expect(&course_stage, SBX_SPAWN, run, BOX_CHECK);
 	stage_spawned(&course_stage, run, BOX_CHECK);
 	return o;
+}
+
+void course_next_check(const char *run, struct order *o)
+{
+	order_end(o);
+	stage_exited(&course_stage, run, BOX_CHECK, false, false);
+	(void)stage_expect(&course_stage, SBX_KILL, run, BOX_CHECK);
+	stage_gone(&course_stage, run, BOX_CHECK, true);
+	*o = stage_expect(&course_stage, SBX_SPAWN, run, BOX_CHECK);
+	stage_spawned(&course_stage, run, BOX_CHECK);
 }
 
 const struct st_run_is *course_end_check(const char *run, struct order *o)

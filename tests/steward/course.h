@@ -18,13 +18,16 @@ int course_teardown(void **state);
 
 /* Results as the runner would write them. */
 void course_leave_work(int fd, int status);
-void course_leave_checks(int fd, int first, int second, const char *output);
 
 const char *course_begin(void);
 /* Up to the work box's life; to its end and GONE; to the check box's life after a good work box. */
 struct order course_to_work(const char *run);
 void course_end_work(const char *run, struct order *o);
 struct order course_to_check(const char *run);
+/* The end of the first check's box; *o becomes the order for the second's, which is alive. */
+void course_next_check(const char *run, struct order *o);
+/* Both checks: the first in its box, the second written but not ended. */
+void course_leave_checks(const char *run, struct order *o, int first, int second, const char *output);
 const struct st_run_is *course_end_check(const char *run, struct order *o);
 
 void course_expect_end(const struct st_run_is *is, enum run_state state, const char *reason, const char *error);

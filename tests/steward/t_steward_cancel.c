@@ -104,7 +104,7 @@ static void t_cancel_and_end(void **state)
 	for (int i = 0; i < 12; i++) {
 		const char *run = course_begin();
 		struct order o = course_to_check(run);
-		course_leave_checks(o.result, i % 3 == 2, 0, GOOD_TESTS);
+		course_leave_checks(run, &o, i % 3 == 2, 0, GOOD_TESTS);
 		order_end(&o);
 		stage_exited(&course_stage, run, BOX_CHECK, false, false);
 		(void)stage_expect(&course_stage, SBX_KILL, run, BOX_CHECK);

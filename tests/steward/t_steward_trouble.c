@@ -48,7 +48,7 @@ static void t_store_away(void **state)
 	(void)state;
 	const char *run = course_begin();
 	struct order o = course_to_check(run);
-	course_leave_checks(o.result, 0, 0, GOOD_TESTS);
+	course_leave_checks(run, &o, 0, 0, GOOD_TESTS);
 	order_end(&o);
 	stage_exited(&course_stage, run, BOX_CHECK, false, false);
 	(void)stage_expect(&course_stage, SBX_KILL, run, BOX_CHECK);
@@ -83,7 +83,7 @@ static void t_cleanup_fails(void **state)
 	/* The check box too: all its checks passed, and still it is no success. */
 	run = course_begin();
 	o = course_to_check(run);
-	course_leave_checks(o.result, 0, 0, GOOD_TESTS);
+	course_leave_checks(run, &o, 0, 0, GOOD_TESTS);
 	order_end(&o);
 	stage_exited(&course_stage, run, BOX_CHECK, false, false);
 	(void)stage_expect(&course_stage, SBX_KILL, run, BOX_CHECK);
