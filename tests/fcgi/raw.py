@@ -3,7 +3,7 @@
 
 usage: raw.py --program pinfold-fcgi [pinfold-stored]
                                           starts it, with the real store (as root) or one of dictionaries
-       raw.py SOCKET TOKENFILE            against a running instance's public/fcgi.sock
+       raw.py SOCKET TOKENFILE TENANT     against a running instance's public/fcgi.sock
 """
 import json, os, random, socket, sys, threading, time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -18,13 +18,13 @@ def check(what, ok, got=""):
     print(("ok   " if ok else "FAIL ") + what + ("" if ok else f": {got!r}"), flush=True)
 
 
-RIG = None
+RIG, TENANT = None, "main"
 if len(sys.argv) in (3, 4) and sys.argv[1] == "--program":
     from rig import Rig
     RIG = Rig(*sys.argv[2:])
     SOCK, TOKEN = RIG.path, RIG.token
-elif len(sys.argv) == 3:
-    SOCK, TOKEN = sys.argv[1], open(sys.argv[2]).read().strip()
+elif len(sys.argv) == 4:
+    SOCK, TOKEN, TENANT = sys.argv[1], open(sys.argv[2]).read().strip(), sys.argv[3]
 else:
     sys.exit(__doc__)
 
@@ -171,7 +171,7 @@ def parameters():
     check("another tenant's address", is_error(a, 403, "tenant_mismatch"), a)
     a = ask(SOCK, request("GET", "/v1/runs", more=[("PINFOLD_TENANT", "no-such-tenant")]))
     check("authentication comes before the tenant", is_error(a, 401, "unauthorized"), a)
-    a = ask(SOCK, request("GET", "/v1/runs", TOKEN, more=[("PINFOLD_TENANT", "main")]))
+    a = ask(SOCK, request("GET", "/v1/runs", TOKEN, more=[("PINFOLD_TENANT", TENANT)]))
     check("the tenant's own address", a.status == 200, a)
 
 
