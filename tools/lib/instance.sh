@@ -24,7 +24,10 @@ parse_up_options() {
 	done
 	case $inst_root in '' | /*) ;; *) inst_root=$PWD/$inst_root ;; esac
 	case $inst_port in *[!0-9]*) say "quickstart: --port takes a number"; return 1 ;; esac
-	[ "$inst_web" = lighttpd ] || { say "quickstart: --web-server: only lighttpd is possible so far"; return 1; }
+	case $inst_web in
+	lighttpd | apache | nginx) ;;
+	*) say "quickstart: --web-server: lighttpd, apache or nginx"; return 1 ;;
+	esac
 	[ -z "$inst_config" ] || [ -r "$inst_config" ] || { say "quickstart: $inst_config cannot be read"; return 1; }
 	[ -z "$inst_scenario" ] || [ -r "$inst_scenario" ] || { say "quickstart: $inst_scenario cannot be read"; return 1; }
 }
@@ -93,24 +96,8 @@ start_model() {
 	[ -n "$model_port" ] || { cat "$dir/errors" >&2; stop_with "the scripted model did not start"; }
 }
 
-write_web_conf() {
-	local dir=$inst_root/web
-	mkdir -p "$dir" && chmod 755 "$dir"
-	sed "s#/run/pinfold/public/fcgi.sock#$inst_root/run/pinfold/public/fcgi.sock#" "$top/etc/web-servers/lighttpd.conf" >"$dir/pinfold.conf"
-	: >"$dir/error.log" && chown www-data "$dir/error.log"
-	cat >"$dir/lighttpd.conf" <<T
-server.document-root = "$dir"
-server.bind = "127.0.0.1"
-server.port = $inst_port
-server.username = "www-data"
-server.groupname = "www-data"
-server.errorlog = "$dir/error.log"
-include "$dir/pinfold.conf"
-T
-}
-
 start_web() {
-	child lighttpd -D -f "$inst_root/web/lighttpd.conf" >>"$inst_root/web/out.log" 2>&1 &
+	child "$top/tools/web-front.sh" "$inst_web" "$inst_root/web" "$inst_port" "$inst_root/run/pinfold/public/fcgi.sock" >>"$inst_root/web/out.log" 2>&1 &
 	pid_web=$!
 }
 
@@ -124,7 +111,7 @@ wait_ready() {
 	for n in $(seq 300); do
 		[ "$(curl -s --noproxy '*' -o /dev/null -w '%{http_code}' "http://127.0.0.1:$inst_port/readyz" 2>/dev/null)" = 200 ] && return 0
 		kill -0 "$pid_sandboxd" 2>/dev/null || return 1
-		kill -0 "$pid_web" 2>/dev/null || { cat "$inst_root/web/out.log" >&2; return 1; }
+		kill -0 "$pid_web" 2>/dev/null || { cat "$inst_root"/web/*.log >&2; return 1; }
 		sleep 0.1
 	done
 	return 1
@@ -188,7 +175,7 @@ instance_start() {
 	[ -z "$inst_config" ] || cat "$inst_config" >>"$inst_root/etc/pinfold/pinfold.conf"
 	unset PINFOLD_UPSTREAM_KEY PINFOLD_SCRIPTED_KEY
 	chown -R "$((inst_uid_base + 1)):$((inst_uid_base + 1))" "$inst_root/var/lib/pinfold/store" 2>/dev/null
-	write_web_conf
+	mkdir -p "$inst_root/web"
 	start_sandboxd
 	start_web
 	wait_ready || stop_with "the instance did not become ready; the lines above say why"
@@ -216,7 +203,7 @@ instance_sample() {
 	local status run
 	say "starting a private instance"
 	instance_start
-	say "serving $inst_url (lighttpd), asking $inst_asks"
+	say "serving $inst_url ($inst_web), asking $inst_asks"
 	say ""
 	PINFOLD_URL=$inst_url PINFOLD_ROOT=$inst_root "$inst_root/usr/bin/pinfold" --token-file "$inst_root/api-token" run --patch \
 		-i "The test in this project fails. Find out why, repair calc.py, and make the test pass." \

@@ -3,7 +3,9 @@
 packages_base="build-essential autoconf automake pkg-config libfcgi-dev libssl-dev libdb5.3-dev libyajl-dev
 	libcurl4-openssl-dev libmicrohttpd-dev libconfuse-dev libgit2-dev libseccomp-dev libcap-ng-dev libcmocka-dev
 	lighttpd git python3 curl ca-certificates util-linux procps"
-packages_check="python3-pytest clang clang-format libclang-rt-14-dev cppcheck bubblewrap binutils iproute2 mandoc"
+# Apache's programs without its service: an instance runs its own.
+packages_lighttpd=lighttpd packages_apache=apache2-bin packages_nginx=nginx
+packages_check="apache2-bin nginx python3-pytest clang clang-format libclang-rt-14-dev cppcheck bubblewrap binutils iproute2 mandoc"
 
 # A package that starts a service when installed must not take port 80 from anybody here.
 packages_quietly() {

@@ -1,0 +1,119 @@
+#!/bin/bash
+# web-front.sh SERVER DIR PORT SOCKET [--prefix /PATH] [--keep] [--without DIRECTIVE]
+# A web server of its own on 127.0.0.1:PORT in front of SOCKET, in the foreground until SIGTERM. Its configuration is
+# the installed example with only socket and prefix changed; every file it writes is in DIR; the system's own
+# server of that name is neither read nor touched. --keep, which the examples do not: keeps backend connections.
+# --without: drops the example's lines that begin with this directive, to see what that does.
+set -u
+stop_with() { printf 'web-front: %s\n' "$*" >&2; exit 1; }
+[ $# -ge 4 ] || stop_with "usage: web-front.sh lighttpd|apache|nginx DIR PORT SOCKET [--prefix /PATH] [--keep] [--without DIRECTIVE]"
+top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+server=$1 dir=$2 port=$3 socket=$4 prefix= keep=no without=
+shift 4
+while [ $# -gt 0 ]; do
+	case $1 in
+	--prefix) prefix=$2 && shift 2 ;;
+	--without) without=$2 && shift 2 ;;
+	--keep) keep=yes && shift ;;
+	*) stop_with "unknown option $1" ;;
+	esac
+done
+PATH=$PATH:/usr/sbin:/sbin
+mkdir -p "$dir/empty" && chmod 755 "$dir" "$dir/empty" || exit 1
+example() { sed -e "s#/run/pinfold/public/fcgi.sock#$socket#" ${without:+-e "/^[[:space:]]*$without/d"} "$top/etc/web-servers/$server.conf"; }
+
+lighttpd() {
+	local url='.*'
+	[ -z "$prefix" ] || url="^$prefix/"
+	example >"$dir/pinfold.conf"
+	[ -z "$prefix" ] || sed -i -e "s#^fastcgi.server = (#\$HTTP[\"url\"] =~ \"^$prefix/\" { &#" -e "s#\"/\" => ((#\"$prefix\" => ((#" \
+		-e '$s#$# }#' "$dir/pinfold.conf"
+	# lighttpd writes its log as its own user.
+	: >"$dir/error.log" && chown www-data "$dir/error.log"
+	cat >"$dir/lighttpd.conf" <<E
+server.document-root = "$dir/empty"
+server.bind = "127.0.0.1"
+server.port = $port
+server.username = "www-data"
+server.groupname = "www-data"
+server.errorlog = "$dir/error.log"
+server.upload-dirs = ( "$dir/tmp" )
+include "$dir/pinfold.conf"
+E
+	mkdir -p "$dir/tmp" && chown www-data "$dir/tmp"
+	exec lighttpd -D -f "$dir/lighttpd.conf"
+}
+
+apache() {
+	local m modules=/usr/lib/apache2/modules
+	example >"$dir/pinfold.conf"
+	[ -z "$prefix" ] || sed -i -e "s#<Location \"/\">#<Location \"$prefix/\">#" -e "s#//pinfold/\"#//pinfold$prefix/\"#" \
+		-e "s#SCRIPT_NAME \"\"#SCRIPT_NAME \"$prefix\"#" "$dir/pinfold.conf"
+	[ $keep = no ] || sed -i 's#flushpackets=on#& enablereuse=on#' "$dir/pinfold.conf"
+	{
+		for m in mpm_event authz_core reqtimeout proxy proxy_fcgi; do
+			printf 'LoadModule %s_module %s/mod_%s.so\n' $m $modules $m
+		done
+		cat <<E
+ServerRoot "$dir"
+DefaultRuntimeDir "$dir"
+PidFile "$dir/apache.pid"
+Mutex posixsem
+ErrorLog "$dir/error.log"
+User www-data
+Group www-data
+ServerName localhost
+Listen 127.0.0.1:$port
+# Ends with its parent's SIGTERM in time; 400 at once are enough for any test.
+ServerLimit 4
+StartServers 1
+ThreadsPerChild 100
+MaxRequestWorkers 400
+MinSpareThreads 25
+MaxSpareThreads 400
+<VirtualHost 127.0.0.1:$port>
+DocumentRoot "$dir/empty"
+Include "$dir/pinfold.conf"
+</VirtualHost>
+E
+	} >"$dir/apache.conf"
+	exec apache2 -DFOREGROUND -d "$dir" -f "$dir/apache.conf"
+}
+
+nginx() {
+	local upstream=
+	example >"$dir/pinfold.conf"
+	[ -z "$prefix" ] || sed -i -e "s#^location / {#location $prefix/ {#" -e "s#SCRIPT_NAME \"\"#SCRIPT_NAME \"$prefix\"#" "$dir/pinfold.conf"
+	if [ $keep = yes ]; then
+		upstream="upstream kept { server unix:$socket; keepalive 64; }"
+		sed -i -e "s#fastcgi_pass .*#fastcgi_pass kept;#" -e "s#fastcgi_keep_conn off#fastcgi_keep_conn on#" "$dir/pinfold.conf"
+	fi
+	cat >"$dir/nginx.conf" <<E
+user www-data www-data;
+worker_processes 2;
+pid "$dir/nginx.pid";
+error_log "$dir/error.log" warn;
+events { worker_connections 1024; }
+http {
+	access_log off;
+	client_body_temp_path "$dir/tmp-body";
+	proxy_temp_path "$dir/tmp-proxy";
+	fastcgi_temp_path "$dir/tmp-fastcgi";
+	uwsgi_temp_path "$dir/tmp-uwsgi";
+	scgi_temp_path "$dir/tmp-scgi";
+	default_type application/octet-stream;
+	$upstream
+	server {
+		listen 127.0.0.1:$port;
+		root "$dir/empty";
+		include "$dir/pinfold.conf";
+	}
+}
+E
+	exec nginx -p "$dir" -c "$dir/nginx.conf" -e "$dir/error.log" -g 'daemon off;'
+}
+
+case $server in
+lighttpd | apache | nginx) "$server" ;;
+*) stop_with "unknown web server $server: lighttpd, apache or nginx" ;;
+esac
