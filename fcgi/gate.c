@@ -39,15 +39,18 @@ static bool read_pairs(struct gate *g, size_t n)
 	size_t used = 0;
 	while (n > 0) {
 		size_t name, value;
-		if (g->nparams == GATE_NAMES || !take_length(&p, &n, &name) || !take_length(&p, &n, &value))
+		if (!take_length(&p, &n, &name) || !take_length(&p, &n, &value))
 			return false;
 		if (name > n || value > n - name)
 			return false;
-		struct gate_param *q = &g->params[g->nparams++];
-		q->name = keep_text(g, &used, p, name);
-		q->value = keep_text(g, &used, p + name, value);
-		q->name_n = name;
-		q->value_n = value;
+		g->many = g->nparams == GATE_NAMES;
+		if (!g->many) {
+			struct gate_param *q = &g->params[g->nparams++];
+			q->name = keep_text(g, &used, p, name);
+			q->value = keep_text(g, &used, p + name, value);
+			q->name_n = name;
+			q->value_n = value;
+		}
 		p += name + value;
 		n -= name + value;
 	}
@@ -60,6 +63,7 @@ enum gate_verdict gate_read(struct gate *g, const uint8_t *p, size_t n)
 	size_t got = 0;
 	bool begun = false;
 	g->nparams = 0;
+	g->many = false;
 	while (n >= HEADER) {
 		unsigned type = p[1];
 		uint16_t id = (uint16_t)(p[2] << 8 | p[3]);

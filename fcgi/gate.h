@@ -26,6 +26,7 @@ struct gate_param {
 struct gate {
 	uint16_t id, role;
 	bool keep;
+	bool many;   /* more than GATE_NAMES: the first ones are in params */
 	size_t used; /* bytes up to the end of PARAMS, once whole */
 	size_t nparams;
 	struct gate_param params[GATE_NAMES];

@@ -14,6 +14,7 @@ enum param {
 	P_URI,
 	P_SCRIPT,
 	P_TYPE,
+	P_TYPE_SENT,
 	P_LENGTH,
 	P_AUTH,
 	P_ENCODING,
@@ -29,6 +30,8 @@ static const char *const names[P__COUNT] = {
     [P_URI] = "REQUEST_URI",
     [P_SCRIPT] = "SCRIPT_NAME",
     [P_TYPE] = "CONTENT_TYPE",
+    /* nginx makes the first of several lines CONTENT_TYPE, and passes each as this as well. */
+    [P_TYPE_SENT] = "HTTP_CONTENT_TYPE",
     [P_LENGTH] = "CONTENT_LENGTH",
     [P_AUTH] = "HTTP_AUTHORIZATION",
     [P_ENCODING] = "HTTP_CONTENT_ENCODING",
@@ -60,8 +63,27 @@ static bool name_clean(const struct gate_param *p)
 	return p->name_n > 0;
 }
 
+/* Headers whose lines may be joined by a comma: nginx leaves that to us, the others have done it. */
+static const enum param lists[] = {P_ENCODING, P_ACCEPT, P_NONE_MATCH};
+
+/* The joined value, or NULL: k is no list, or too long a one. */
+static const char *join(struct ingress *in, enum param k, const char *had, const char *more)
+{
+	for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+		char *room = in->list[i];
+		size_t n = strlen(had), m = strlen(more);
+		if (lists[i] != k || n + m + 3 > INGRESS_LIST)
+			continue;
+		memmove(room, had, n); /* had is room itself from the third line on */
+		memcpy(room + n, ", ", 2);
+		memcpy(room + n + 2, more, m + 1);
+		return room;
+	}
+	return NULL;
+}
+
 /* NULL, or what is wrong with the list. */
-static const char *collect(const struct gate *g, const char *value[P__COUNT])
+static const char *collect(struct ingress *in, const struct gate *g, const char *value[P__COUNT])
 {
 	for (size_t i = 0; i < g->nparams; i++) {
 		const struct gate_param *p = &g->params[i];
@@ -69,17 +91,17 @@ static const char *collect(const struct gate *g, const char *value[P__COUNT])
 			return "A request parameter's name is malformed.";
 		if (memchr(p->value, '\0', p->value_n) != NULL)
 			return "A request parameter holds a NUL byte.";
-		for (int k = 0; k < P__COUNT; k++) {
+		for (enum param k = 0; k < P__COUNT; k++) {
 			if (strcmp(p->name, names[k]) != 0)
 				continue;
-			if (value[k] != NULL)
-				return "A header or request parameter came twice. Send it once.";
 			if (k != P_SCRIPT && !value_clean(p, k == P_URI))
 				return "A header or request parameter holds bytes that are not printable ASCII.";
-			value[k] = p->value;
+			value[k] = value[k] == NULL ? p->value : join(in, k, value[k], p->value);
+			if (value[k] == NULL)
+				return "A header or request parameter came twice. Send it once.";
 		}
 	}
-	return NULL;
+	return g->many ? "There are too many headers. Send fewer." : NULL;
 }
 
 /* A mount is what links begin with, so it is held to the characters that need no escaping. */
@@ -99,6 +121,7 @@ static bool mount_plain(const char *s)
 static enum uri_verdict locate(struct ingress *in, const char *uri, const char *script, const char **query)
 {
 	in->mount[0] = '\0';
+	uri = uri_origin(uri);
 	if (script != NULL && mount_plain(script)) {
 		size_t n = strlen(script);
 		struct route_found found = {0};
@@ -126,7 +149,7 @@ void ingress_read(struct ingress *in, const struct gate *g, struct arrival *out)
 	const char *v[P__COUNT] = {NULL};
 	*out = (struct arrival){.refused = ERR_OK, .mount = in->mount, .path = in->path};
 	uuid4(out->id);
-	const char *wrong = collect(g, v);
+	const char *wrong = collect(in, g, v);
 	out->method = v[P_METHOD] != NULL ? v[P_METHOD] : "";
 	if (wrong != NULL)
 		refuse(out, ERR_INVALID_REQUEST, wrong);

@@ -3,7 +3,9 @@
  * decodes once; never guesses.
  */
 #include "fcgi/ingress.h"
+#include "lib/json.h"
 #include <string.h>
+#include <strings.h>
 
 static int digit(char c)
 {
@@ -51,6 +53,17 @@ static bool query_plain(const char *q)
 	return true;
 }
 
+const char *uri_origin(const char *uri)
+{
+	static const char host[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:[]";
+	size_t scheme = strncasecmp(uri, "http://", 7) == 0 ? 7 : strncasecmp(uri, "https://", 8) == 0 ? 8 : 0;
+	size_t n = scheme > 0 ? strspn(uri + scheme, host) : 0;
+	if (n == 0)
+		return uri;
+	const char *rest = uri + scheme + n;
+	return *rest == '/' ? rest : *rest == '\0' ? "/" : uri;
+}
+
 enum uri_verdict uri_parse(const char *uri, char path[INGRESS_PATH], const char **query)
 {
 	size_t n = 1;   /* bytes of path */
@@ -82,6 +95,8 @@ enum uri_verdict uri_parse(const char *uri, char path[INGRESS_PATH], const char 
 		if (!query_plain(*query))
 			return URI_MALFORMED;
 	}
+	if (n < INGRESS_PATH - 1 && !utf8_valid(path, n, NULL))
+		return URI_MALFORMED;
 	/* A last slash names nothing of ours. */
 	return plain && len > 0 ? URI_OK : URI_UNKNOWN;
 }
