@@ -183,7 +183,12 @@ static void take_global(struct out *o, cfg_t *c)
 	     .fcgi_threads = (uint32_t)number(o, c, "fcgi_threads", 2, 512),
 	     .fcgi_threads_max = (uint32_t)number(o, c, "fcgi_threads_max", 2, 512),
 	     .request_deadline_ms = (uint32_t)number(o, c, "request_deadline_ms", 500, 600000),
-	     .model_timeout_ms = (uint32_t)number(o, c, "model_timeout_ms", 100, 600000));
+	     .model_timeout_ms = (uint32_t)number(o, c, "model_timeout_ms", 100, 600000),
+	     .audit_redact = strcmp(cfg_getstr(c, "audit_content"), "none") == 0,
+	     .audit_max_bytes = (uint32_t)number(o, c, "audit_max_bytes", 4096, 1 << 30),
+	     .audit_generations = (uint32_t)number(o, c, "audit_generations", 1, 99));
+	if (strcmp(cfg_getstr(c, "audit_content"), "none") != 0 && strcmp(cfg_getstr(c, "audit_content"), "full") != 0)
+		complain(o, "audit_content must be full or none");
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
 		role(o, u, roles[i]);
 	EMIT(o, shared_gid, .gid = group(o, "users.shared_group", cfg_getstr(u, "shared_group")));
@@ -328,7 +333,8 @@ static void read_file(struct out *o, const char *file, bool global)
 			    CFG_INT("box_uid_base", 1879048192, CFGF_NONE), CFG_INT("max_boxes", 16, CFGF_NONE),
 			    CFG_INT("fcgi_threads", 16, CFGF_NONE), CFG_INT("fcgi_threads_max", 256, CFGF_NONE),
 			    CFG_INT("request_deadline_ms", 20000, CFGF_NONE),
-			    CFG_INT("model_timeout_ms", 120000, CFGF_NONE),
+			    CFG_INT("model_timeout_ms", 120000, CFGF_NONE), CFG_STR("audit_content", "full", CFGF_NONE),
+			    CFG_INT("audit_max_bytes", 5 << 20, CFGF_NONE), CFG_INT("audit_generations", 5, CFGF_NONE),
 			    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
 			    CFG_STR("run_token_secret_next", "", CFGF_NONE), CFG_END()};
 	static const struct {

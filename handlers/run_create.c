@@ -69,6 +69,7 @@ static enum err store_run(struct request *rq, const struct canon_run *run, const
 	    .max_requests = run->max_requests,
 	    .max_queued = rq->tenant->t.max_queued_runs,
 	    .created_by = rq->who->by,
+	    .request_id = rq->in->id,
 	};
 	struct st_run_state state;
 	return st_call_run_create(rq->ask, &m, (const int[]){summary, upload}, &state, NULL);

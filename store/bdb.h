@@ -19,6 +19,7 @@ struct store {
 	struct floor floor;
 	struct blobs blobs;
 	struct operations operations;
+	struct audit *audit;             /* NULL until store_audit */
 	bool unflushed;                  /* commits that are not durable yet */
 	bool log_grew;                   /* since the last checkpoint */
 	bool holding;                    /* the last checkpoint failed: said once */

@@ -24,6 +24,21 @@ const char *client_role(const struct st_from *c)
 	return role_names[c->wire.role];
 }
 
+/* One audit line, unless there were too many of its kind lately. */
+static void note(struct server *sv, struct pace *pace, struct audit_line l)
+{
+	uint32_t held;
+	size_t n = 0;
+	if (!pace_take(pace, timer_ms(), &held))
+		return;
+	while (n < AUDIT_VALUES - 1 && l.v[n].field != AUDIT_F_NONE)
+		n++;
+	if (held > 0)
+		l.v[n] = (struct audit_value){AUDIT_F_SUPPRESSED, .number = held};
+	l.actor = "system";
+	audit_note(sv->audit, store_now(sv->store), &l);
+}
+
 /* admin.sock is root's alone, store.sock the three roles'. False: nobody we serve. */
 static bool role_of(const struct server *sv, uid_t uid, bool admin, uint8_t *role)
 {
@@ -50,6 +65,9 @@ static struct st_from *client_new(struct server *sv, int fd, bool admin)
 	if (!role_of(sv, uid, admin, &role)) {
 		log_warn("a connection of uid %u (pid %d) was refused: that uid has no role here", (unsigned)uid,
 			 (int)pid);
+		note(sv, &sv->strangers,
+		     (struct audit_line){.event = AUDIT_CALLER_REFUSED,
+					 .v = {{AUDIT_F_UID, .number = uid}, {AUDIT_F_PID, .number = (uint64_t)pid}}});
 		return NULL;
 	}
 	if (admin ? sv->nadmin >= CLIENTS_ADMIN : sv->nclients - sv->nadmin >= CLIENTS_MAX - CLIENTS_ADMIN) {
@@ -139,6 +157,12 @@ void client_read(struct st_from *c)
 		why = st_dispatch(&c->wire, c, sv->in, (size_t)n, fds, nfds);
 	if (why != NULL) {
 		chan_close_fds(fds, nfds);
+		note(sv, &sv->violations,
+		     (struct audit_line){.event = AUDIT_PROTOCOL_VIOLATION,
+					 .v = {{AUDIT_F_ROLE, .text = client_role(c)},
+					       {AUDIT_F_WHY, .text = why},
+					       {AUDIT_F_UID, .number = c->uid},
+					       {AUDIT_F_PID, .number = (uint64_t)c->pid}}});
 		client_close(c, why);
 	}
 }

@@ -267,6 +267,11 @@ bool store_gave_way(struct store *s)
 	return gave;
 }
 
+void store_audit(struct store *s, struct audit *a)
+{
+	s->audit = a;
+}
+
 struct blobs *store_blobs(struct store *s)
 {
 	return &s->blobs;

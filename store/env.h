@@ -36,5 +36,8 @@ bool store_roomy(struct store *s);
 bool store_gave_way(struct store *s);
 struct blobs *store_blobs(struct store *s);
 struct operations *store_operations(struct store *s);
+struct audit;
+/* From now on operations write into this audit log. */
+void store_audit(struct store *s, struct audit *a);
 void store_stat(struct store *s, struct store_stats *out);
 #endif

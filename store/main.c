@@ -13,6 +13,7 @@
  */
 #include "lib/conf.h"
 #include "lib/die.h"
+#include "lib/digest.h"
 #include "lib/place.h"
 #include "lib/secret.h"
 #include "store/server.h"
@@ -58,6 +59,10 @@ int main(void)
 	struct conf *conf = calloc(1, sizeof *conf);
 	if (sv == NULL || conf == NULL)
 		fatal("no memory");
+	uint8_t config[SHA256_SIZE];
+	uint64_t size;
+	if (!sha256_fd(CHILD_FD_CONFIG, config, &size))
+		fatal("the configuration cannot be read: %m");
 	const char *why = conf_load(conf, CHILD_FD_CONFIG);
 	if (why != NULL)
 		fatal("the configuration is not acceptable: %s", why);
@@ -67,8 +72,16 @@ int main(void)
 	sv->listen_fd = given(CHILD_FD_LISTEN, "store.sock");
 	sv->admin_fd = given(CHILD_FD_ADMIN, "admin.sock");
 	sv->store = store_open(conf->global.state_dir);
+	struct audit_settings audit = {.redact = conf->global.audit_redact,
+				       .max_bytes = conf->global.audit_max_bytes,
+				       .generations = conf->global.audit_generations};
+	sv->audit = audit_open(conf->global.log_dir, &audit);
+	store_audit(sv->store, sv->audit);
+	audit_start(sv->audit, sv->store, config);
 	log_info("ready");
 	server_run(sv);
+	store_audit(sv->store, NULL);
+	audit_close(sv->audit);
 	store_close(sv->store);
 	conf_free(conf);
 	free(conf);

@@ -12,10 +12,19 @@ static enum err op_tenant_put(struct txn *t, const struct st_tenant_put *m, int 
 	(void)fds;
 	(void)a;
 	(void)out;
+	if (tenant_exists(t, m->tenant))
+		return ERR_OK;
 	tenant_put(t, m->tenant);
+	struct audit_line l = {.event = AUDIT_TENANT_CREATE, .tenant = m->tenant, .actor = "operator"};
+	txn_audit(t, &l);
 	return ERR_OK;
 }
 ST_OP(tenant_put, ok, 0, 0)
+
+static const char *kind_name(uint8_t kind)
+{
+	return kind == PRINCIPAL_DEVICE ? "device" : "api";
+}
 
 static bool same_token(const struct rec_token *a, const struct rec_token *b)
 {
@@ -44,6 +53,15 @@ static enum err op_token_create(struct txn *t, const struct st_token_create *m, 
 	if (token_get(t, m->token_id, &old))
 		return same_token(&old, &r) ? ERR_OK : ERR_TOKEN_EXISTS;
 	token_put(t, m->token_id, &r);
+	struct audit_line l = {.event = AUDIT_TOKEN_ISSUE,
+			       .tenant = m->tenant,
+			       .actor = "operator",
+			       .v = {{AUDIT_F_TOKEN_ID, .text = m->token_id},
+				     {AUDIT_F_KIND, .text = kind_name(m->kind)},
+				     {AUDIT_F_LABEL, .text = m->label},
+				     {AUDIT_F_RIGHTS, .number = m->rights},
+				     {AUDIT_F_EXPIRES_AT, .number = m->expires_at}}};
+	txn_audit(t, &l);
 	return ERR_OK;
 }
 ST_OP(token_create, ok, 0, 0)
@@ -98,6 +116,12 @@ static enum err op_token_revoke(struct txn *t, const struct st_token_revoke *m, 
 		return ERR_OK;
 	r.revoked = true;
 	token_put(t, m->token_id, &r);
+	struct audit_line l = {
+	    .event = AUDIT_TOKEN_REVOKE,
+	    .tenant = m->tenant,
+	    .actor = "operator",
+	    .v = {{AUDIT_F_TOKEN_ID, .text = m->token_id}, {AUDIT_F_KIND, .text = kind_name(r.kind)}}};
+	txn_audit(t, &l);
 	return ERR_OK;
 }
 ST_OP(token_revoke, ok, 0, 0)

@@ -47,6 +47,14 @@ static enum err op_approval_ask(struct txn *t, const struct st_approval_ask *m, 
 	jw_close(&w, '}');
 	(void)event_addb(t, m->tenant, m->run, &r, EVENT_CONTROL, "approval.resolved", &b);
 	run_save(t, m->tenant, m->run, &r);
+	struct audit_line l = {.event = AUDIT_APPROVAL_DENY,
+			       .tenant = m->tenant,
+			       .run = m->run,
+			       .actor = "system",
+			       .v = {{AUDIT_F_APPROVAL, .text = m->request},
+				     {AUDIT_F_DECISION, .text = decision_names[DECISION_DENY]},
+				     {AUDIT_F_REASON, .text = "policy"}}};
+	txn_audit(t, &l);
 	return ERR_OK;
 }
 ST_OP(approval_ask, ok, 0, 0)

@@ -75,6 +75,17 @@ static enum err create(struct txn *t, const struct st_run_create *m, struct rec_
 	jw_close(&w, '}');
 	(void)event_addb(t, m->tenant, m->run, r, EVENT_CONTROL, "run.queued", &b);
 	run_add(t, m->tenant, m->run, r);
+	struct audit_line l = {.event = AUDIT_RUN_CREATE,
+			       .tenant = m->tenant,
+			       .run = m->run,
+			       .actor = m->created_by,
+			       .request_id = m->request_id,
+			       .v = {{AUDIT_F_AGENT, .text = r->agent},
+				     {AUDIT_F_MODEL_PROFILE, .text = r->profile},
+				     {AUDIT_F_MODEL, .text = r->model},
+				     {AUDIT_F_MAX_STEPS, .number = r->max_steps},
+				     {AUDIT_F_WALL_SECONDS, .number = r->wall_seconds}}};
+	txn_audit(t, &l);
 	run_state_answer(a, r, true);
 	return ERR_OK;
 }
@@ -268,8 +279,15 @@ static enum err op_run_cancel(struct txn *t, const struct st_run_cancel *m, int 
 	jw_kstr(&w, "by", m->by);
 	jw_close(&w, '}');
 	(void)event_addb(t, m->tenant, m->run, &r, EVENT_CONTROL, "run.cancel_requested", &b);
+	struct audit_line l = {.event = AUDIT_RUN_CANCEL,
+			       .tenant = m->tenant,
+			       .run = m->run,
+			       .actor = m->by,
+			       .request_id = m->request_id,
+			       .v = {{AUDIT_F_STATE, .text = run_public((enum run_state)r.state)}}};
+	txn_audit(t, &l);
 	if (run_is_final(&r))
-		run_end(t, m->tenant, m->run, &r);
+		run_end(t, m->tenant, m->run, &r, m->by, m->request_id);
 	run_save(t, m->tenant, m->run, &r);
 	return ERR_OK;
 }

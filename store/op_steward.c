@@ -76,6 +76,14 @@ static enum err op_run_start(struct txn *t, const struct st_run_start *m, int *f
 			(struct wire_bytes){(const uint8_t *)none, 2});
 	add_phase(t, m->tenant, m->run, &r, PHASE_STAGING);
 	run_save(t, m->tenant, m->run, &r);
+	struct audit_line l = {.event = AUDIT_RUN_START,
+			       .tenant = m->tenant,
+			       .run = m->run,
+			       .actor = "steward",
+			       .v = {{AUDIT_F_AGENT, .text = r.agent},
+				     {AUDIT_F_MODEL_PROFILE, .text = r.profile},
+				     {AUDIT_F_MODEL, .text = r.model}}};
+	txn_audit(t, &l);
 	work_answer(t, a, &r, out);
 	return ERR_OK;
 }
@@ -129,9 +137,14 @@ static enum err op_cap_revoke(struct txn *t, const struct st_cap_revoke *m, int 
 	(void)out;
 	struct rec_run r;
 	enum err e = run_load(t, m->tenant, m->run, &r);
-	if (e == ERR_OK)
-		capability_del(t, m->tenant, m->run);
-	return e;
+	struct rec_capability cap;
+	if (e != ERR_OK || !capability_get(t, m->tenant, m->run, &cap))
+		return e;
+	capability_del(t, m->tenant, m->run);
+	struct audit_line l = {
+	    .event = AUDIT_CAPABILITY_REVOKE, .tenant = m->tenant, .run = m->run, .actor = "steward"};
+	txn_audit(t, &l);
+	return ERR_OK;
 }
 ST_OP(cap_revoke, ok, 0, 0)
 
@@ -179,7 +192,7 @@ static enum err op_run_finish(struct txn *t, const struct st_run_finish *m, int 
 	r.summary = m->summary;
 	r.changed_files = m->changed_files;
 	r.verification = m->verification;
-	run_end(t, m->tenant, m->run, &r);
+	run_end(t, m->tenant, m->run, &r, "steward", NULL);
 	run_save(t, m->tenant, m->run, &r);
 	return ERR_OK;
 }

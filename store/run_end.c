@@ -14,7 +14,8 @@ void run_state_answer(struct st_run_state *a, const struct rec_run *r, bool chan
 	*a = (struct st_run_state){.state = r->state, .phase = r->phase, .changed = changed};
 }
 
-void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r)
+void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *actor,
+	     const char *request_id)
 {
 	char type[64];
 	own_buf struct buf b;
@@ -31,4 +32,13 @@ void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run 
 	jw_kstr(&w, "error", r->error == NULL ? "" : r->error);
 	jw_close(&w, '}');
 	(void)event_addb(t, tenant, run, r, EVENT_LAST, type, &b);
+	struct audit_line l = {.event = AUDIT_RUN_FINISH,
+			       .tenant = tenant,
+			       .run = run,
+			       .actor = actor,
+			       .request_id = request_id,
+			       .v = {{AUDIT_F_STATE, .text = run_public((enum run_state)r->state)},
+				     {AUDIT_F_REASON, .text = r->terminal_reason},
+				     {AUDIT_F_ERROR, .text = r->error}}};
+	txn_audit(t, &l);
 }

@@ -6,7 +6,8 @@
 
 /* r has just moved to a final state: revokes, resolves what is open, writes the terminal event, which is
  * thereby the last one. A cancelled run's reason is always the same. The caller saves. */
-void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r);
+void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *actor,
+	     const char *request_id);
 void run_state_answer(struct st_run_state *a, const struct rec_run *r, bool changed);
 /* The reason a cancelled run has. */
 extern const char run_cancelled_reason[];

@@ -6,6 +6,7 @@
 #define STORE_SERVER_H
 #include "gen/store_msg_on.h"
 #include "lib/conf.h"
+#include "lib/pace.h"
 #include "lib/wire.h"
 #include "store/env.h"
 #include "store/txn.h"
@@ -53,6 +54,9 @@ struct answer {
 
 struct server {
 	struct store *store;
+	struct audit *audit;
+	struct pace violations, strangers; /* how often such lines are written */
+	struct pace notes[ST_ROLE__COUNT];
 	const struct conf *conf;
 	int epoll, listen_fd, admin_fd, control_fd, signal_fd;
 	bool stop;

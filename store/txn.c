@@ -3,6 +3,7 @@
  * durable: batch.c flushes once for all operations of a batch before any of them is answered.
  */
 #include "store/txn.h"
+#include "lib/die.h"
 #include "store/bdb.h"
 #include <endian.h>
 #include <string.h>
@@ -41,11 +42,42 @@ static bool begin(struct txn *t)
 	return true;
 }
 
+void txn_audit(struct txn *t, const struct audit_line *line)
+{
+	if (t->naudit == TXN_AUDIT)
+		panic("a transaction has more audit lines than it may");
+	t->audit[t->naudit++] = *line;
+}
+
+/* The last step but the commit itself: then a line is missing only where nothing happened. */
+static void write_audit(struct txn *t, uint64_t *last)
+{
+	struct audit *a = t->store->audit;
+	struct audit_mark mark = {0};
+	bool synced;
+	*last = 0;
+	if (a == NULL || t->naudit == 0)
+		return;
+	if (!audit_ahead(a, t->now, t->audit, t->naudit, last, &synced)) {
+		txn_fail(t, ERR_AUDIT_UNAVAILABLE);
+		return;
+	}
+	if (*last == 0)
+		return;
+	(void)audit_mark_get(t, &mark);
+	mark.seq = *last;
+	mark.synced = synced ? *last : mark.synced;
+	audit_mark_put(t, &mark);
+}
+
 enum err txn_end(struct txn *t, enum err result)
 {
+	uint64_t line = 0;
 	struct store *s = t->store;
 	if (result == ERR_OK && t->failed == ERR_OK && t->handle != NULL)
 		clock_record(t);
+	if (result == ERR_OK && t->failed == ERR_OK && t->handle != NULL)
+		write_audit(t, &line);
 	if (result == ERR_OK)
 		result = t->failed;
 	DB_TXN *h = t->handle;
@@ -65,9 +97,12 @@ enum err txn_end(struct txn *t, enum err result)
 			(void)bdb_error(s, ret, "undoing a transaction");
 	}
 	if (result != ERR_OK) {
+		if (line != 0)
+			audit_undone(s->audit, t->now, line, t->naudit);
 		t->wake.set = false;
 		s->recorded = 0; /* the clock may have been in what was undone */
 	}
+	t->naudit = 0; /* an operation may end its transaction itself */
 	t->failed = result;
 	return result;
 }

@@ -9,6 +9,7 @@
 #include "gen/errors.h"
 #include "lib/buf.h"
 #include "lib/wire.h"
+#include "store/audit.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,7 @@ enum table {
 	T_OPERATION,
 	T__COUNT
 };
+enum { TXN_AUDIT = 4 };
 enum { STORE_SCRATCH = 200000, STORE_KEY = 600, STORE_PAGE = 180000, STORE_ID = 129, OPERATION_ROLES = 4 };
 
 struct store;
@@ -50,6 +52,8 @@ struct txn {
 	uint8_t operations_of;
 	struct arena arena;
 	struct wake wake;
+	struct audit_line audit[TXN_AUDIT]; /* written before the commit, in this order */
+	unsigned naudit;
 	uint8_t *page; /* STORE_PAGE bytes for an answer's list; shared, so one list an operation */
 };
 
@@ -73,6 +77,15 @@ bool table_has(struct txn *t, enum table which, const struct key *key);
 void table_put(struct txn *t, enum table which, const struct key *key, const uint8_t *value, size_t n);
 /* True: it was there. */
 bool table_del(struct txn *t, enum table which, const struct key *key);
+/* Has this line written with the transaction; its texts must live until txn_end. */
+void txn_audit(struct txn *t, const struct audit_line *line);
+/* audit_mark.c: how far the log belongs to what was committed. False: nothing is recorded yet. */
+struct audit_mark {
+	uint64_t seq, synced;
+	uint8_t config[32];
+};
+bool audit_mark_get(struct txn *t, struct audit_mark *mark);
+void audit_mark_put(struct txn *t, const struct audit_mark *mark);
 /* A buffer of STORE_SCRATCH bytes to encode one record into, until the next table_put. */
 uint8_t *txn_scratch(struct txn *t);
 

@@ -14,6 +14,7 @@ run() { # generator, file
 	errors) $awk -v out=c -f "$src/tools/gen-errors.awk" "$2" ;;
 	routes) $awk -v out=h -f "$src/tools/gen-routes.awk" "$2" ;;
 	fsm) $awk -v out=c -f "$src/tools/gen-fsm.awk" "$src/spec/errors.tab" "$2" ;;
+	audit) $awk -v out=c -f "$src/tools/gen-audit.awk" "$2" ;;
 	schema) $awk -v out=c -f "$src/tools/gen-schema.awk" "$src/spec/errors.tab" "$2" ;;
 	esac
 }
@@ -38,6 +39,26 @@ takes errors "$src/spec/errors.tab"
 takes routes "$src/spec/routes.tab"
 takes fsm "$src/spec/run.fsm"
 takes schema "$src/spec/schema.tab"
+takes audit "$src/spec/audit.tab"
+
+field='field|why|str|keep'
+ev() { printf '%s\n' "$field"; cat; }
+echo 'event|1|a.b|note|optional|stored|why' | ev >good.audit
+tr '|' "$TAB" <good.audit >good.tab
+takes audit good.tab
+printf 'event|1|a.b|note|optional|stored|why\nevent|1|a.c|note|optional|stored|-\n' | ev | refuses audit 'number 1 of a.c is already a.b'
+printf 'event|1|a.b|note|optional|stored|why\nevent|2|a.b|note|optional|stored|-\n' | ev | refuses audit 'event a.b used twice'
+echo 'event|1|a.b|note|required|stored|why' | ev | refuses audit 'cannot be required'
+echo 'event|1|a.b|commit|optional|fcgi|why' | ev | refuses audit 'only cause a note'
+echo 'event|1|a.b|note|optional|root|why' | ev | refuses audit 'unknown role'
+echo 'event|1|a.b|note|optional|fcgi|-' | ev | refuses audit 'needs a str field'
+echo 'event|1|a.b|note|optional|stored|who' | ev | refuses audit 'unknown field who'
+echo 'event|1|a.b|sometimes|optional|stored|why' | ev | refuses audit 'commit or note'
+echo 'event|1|ab|note|optional|stored|why' | ev | refuses audit 'bad event name'
+echo 'event|1|a.b|note|optional|stored|-' | ev | refuses audit 'no event has the field why'
+echo 'field|hash|str|keep' | refuses audit 'is reserved'
+echo 'field|n|int|redact' | refuses audit 'always kept'
+echo 'field|n|text|keep' | refuses audit 'unknown type text'
 
 refuses errors 'number 1 of b is already a' <<'END'
 1|a|400|no|A.

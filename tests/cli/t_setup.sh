@@ -38,6 +38,9 @@ while IFS='|' read -r file text want; do
 done <<'T'
 pinfold.conf|gateway_port = 80|gateway_port must be a number from 1024 to 65535, not 80
 pinfold.conf|max_boxes = 0|max_boxes must be
+pinfold.conf|audit_content = "some"|audit_content must be full or none
+pinfold.conf|audit_max_bytes = 100|audit_max_bytes must be
+pinfold.conf|audit_generations = 0|audit_generations must be
 pinfold.conf|nonsense = 1|no such option 'nonsense'
 pinfold.conf|run_token_secret = "../x"|named by its file's name alone
 pinfold.conf|web_group = "no-such-group-here"|there is no group "no-such-group-here"

@@ -83,7 +83,7 @@ static int make_conf(const struct harness *h)
 
 	snprintf(run, sizeof run, "%s/run", h->dir);
 	snprintf(state, sizeof state, "%s/state", h->dir);
-	snprintf(log, sizeof log, "%s/log", h->dir);
+	snprintf(log, sizeof log, "%s/state", h->dir);
 	PUT(global, .run_dir = run, .state_dir = state, .log_dir = log, .libexec_dir = h->bin, .gateway_port = 9797,
 	    .box_uid_base = 2000002000, .max_boxes = HARNESS_BOXES, .fcgi_threads = 2, .fcgi_threads_max = 4,
 	    .request_deadline_ms = 20000, .model_timeout_ms = given.timeout_ms, .web_gid = 33);

@@ -41,7 +41,7 @@ static int make_conf(const struct rig *r)
 	static const char *const names[] = {"fcgi", "gateway", "steward"};
 	uint8_t buf[4096];
 	int fd = bundle_new("conf");
-	struct cf_global g = {.run_dir = r->dir, .state_dir = r->state, .log_dir = r->dir, .libexec_dir = r->dir};
+	struct cf_global g = {.run_dir = r->dir, .state_dir = r->state, .log_dir = r->state, .libexec_dir = r->dir};
 	if (fd < 0)
 		fatal("memfd: %m");
 	frame(fd, buf, cf_put_global(buf, sizeof buf, 0, &g));
