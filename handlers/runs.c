@@ -215,7 +215,8 @@ void handle_run_show(struct request *rq, struct reply *rp)
 
 void handle_run_cancel(struct request *rq, struct reply *rp)
 {
-	struct st_run_cancel question = {.tenant = rq->who->tenant, .run = rq->arg[0], .by = rq->who->by, .request_id = rq->in->id};
+	struct st_run_cancel question = {
+	    .tenant = rq->who->tenant, .run = rq->arg[0], .by = rq->who->by, .request_id = rq->in->id};
 	struct st_run_state state;
 	if (!run_no_query(rq, rp))
 		return;

@@ -10,7 +10,7 @@ CHECKS = [["git", "diff", "--check"], ["python3", "-m", "pytest", "-q"],
 
 def configuration(run_dir, **o):
     out = [frame(1, Writer().str(run_dir).str(run_dir + "/state").str(run_dir + "/state").str(run_dir).u32(0).u16(9797).u32(100000).u32(8)
-                 .u32(o.get("threads", 4)).u32(o.get("threads_max", 64)).u32(o.get("deadline_ms", 3000)).u32(0))]
+                 .u32(o.get("threads", 4)).u32(o.get("threads_max", 64)).u32(o.get("deadline_ms", 3000)).u32(0).u8(0).u32(0).u32(0))]
     for i, name in enumerate(["stored", "fcgi", "gateway", "steward"]):
         out.append(frame(2, Writer().str(name).u32(70001 + i).u32(70001 + i)))
     out.append(frame(3, Writer().u32(70000)))
