@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PARTS = 64, MAX_CALLS = 64, MODEL_MAX_TOKENS = 4096 };
+enum { MAX_PARTS = 64, MAX_CALLS = 64, MODEL_MAX_TOKENS = 4096, KEY_SHOWN = 64 };
 
 struct check {
 	enum err e; /* of this part of the body */
@@ -23,9 +23,14 @@ struct key_rule {
 	bool (*ok)(struct check *c, const struct json *v);
 };
 
+/* A key may be the caller's own: it is cut, at a whole character. */
 static enum err fault(struct check *c, enum err e, const char *key)
 {
-	snprintf(c->field, SCHEMA_FIELD, "%s%s%.64s", c->place, *key ? "." : "", key);
+	size_t n = 0, len = strlen(key), step;
+	uint32_t code;
+	while ((step = utf8_next(key + n, len - n, &code)) > 0 && n + step <= KEY_SHOWN)
+		n += step;
+	snprintf(c->field, SCHEMA_FIELD, "%s%s%.*s", c->place, *key ? "." : "", (int)n, key);
 	return e;
 }
 

@@ -1,6 +1,6 @@
 # Generates C from a protocol file (spec/*.msg) or a record file (spec/*.rec).
 #
-#   awk -v out=h|c|on.h|on.c|dict -v base=gen/store_msg -f tools/gen-msg.awk spec/store.msg
+#   awk -v out=h|c|on.h|on.c|test.c|fuzz.c|dict -v base=gen/store_msg -f tools/gen-msg.awk spec/store.msg
 #
 # A file says:
 #   protocol PREFIX VERSION MAXFRAME
@@ -123,7 +123,7 @@ END {
   U = up(P); guard = up(base); gsub(/[^A-Z0-9]/, "_", guard)
   spec = FILENAME; sub(/.*\//, "spec/", spec)
   note = "/* Generated from " spec " by tools/gen-msg.awk; do not edit. */"
-  print note
+  if (out != "dict") print note
   if (out == "h") {
     printf "#ifndef %s_H\n#define %s_H\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n#include \"gen/errors.h\"\n#include \"lib/wire.h\"\n\nstruct ask;\n\n", guard, guard
     printf "enum { %s_VERSION = %d, %s_MAXFRAME = %d };\n\n", U, VER, U, MAX
@@ -207,6 +207,18 @@ END {
     printf "\nconst struct codec_row %s_codecs[] = {\n", P
     for (i = 0; i < n; i++) printf "\t{\"%s\", %s, %s_MAX_%s, fill_%s, read_%s, again_%s},\n", order[i], (kind[order[i]] == "msg" ? "true" : "false"), U, up(order[i]), order[i], order[i], order[i]
     print "\t{0},\n};"
+  } else if (out == "fuzz.c") {
+    # Every answering function as a witness, for the fuzz target of the dispatcher.
+    printf "#include \"%s_on.h\"\n#include \"tests/fuzz/fuzz_dispatch.h\"\n\n", base
+    for (i = 0; i < n; i++) { m = order[i]; if (kind[m] != "msg" || dir[m] != "up") continue
+      printf "void %s_on_%s(struct %s_from *from, uint64_t op, const struct %s_%s *m, int *fds)\n{\n\tstruct fuzz_room room = fuzz_room(from);\n\t(void)fds;\n\tfuzz_called(from, %s_%s, op, %s_put_%s(room.p, room.cap, op, m));\n}\n\n", P, m, P, P, m, U, up(m), P, m }
+    printf "static const char *dispatch(struct wire_conn *c, void *from, const uint8_t *frame, size_t len, int *fds, int nfds)\n{\n\treturn %s_dispatch(c, from, frame, len, fds, nfds);\n}\n\n", P
+    printf "const struct fuzz_protocol %s_fuzz = {%s_msgs, %s_ROLE__COUNT, %s_VERSION, dispatch};\n", P, P, U, U
+  } else if (out == "dict") {
+    # The first four bytes of each message: number, version, descriptors.
+    for (i = 0; i < n; i++) { m = order[i]; if (kind[m] != "msg") continue
+      printf "%s=\"\\x%02x\\x%02x\\x%02x\\x%02x\"\n", m, int(num[m] / 256), num[m] % 256, VER, fds[m] }
+    for (i = 0; i < n; i++) if (order[i] in recver) printf "%s=\"\\x%02x\"\n", order[i], recver[order[i]]
   } else if (out == "md") {
     printf "| message | number | from | permitted in | then | descriptors | fields |\n| --- | --- | --- | --- | --- | --- | --- |\n"
   }

@@ -11,6 +11,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { NOW = 1700000000 };
 
+/* There is one spelling: what is decoded is encoded to the same text. */
+static void check_b64url(const char *s, size_t n)
+{
+	uint8_t bytes[TOKEN_MAX];
+	char again[2 * TOKEN_MAX];
+	long got = b64url_decode(s, n, bytes, sizeof bytes);
+	if (got > 0 && (b64url_encode(bytes, (size_t)got, again, sizeof again) != n || memcmp(again, s, n) != 0))
+		abort();
+	if (got == 0 && n != 0)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct secret key;
@@ -24,6 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	enum principal_kind kind;
 	char id[PRINCIPAL_ID_LEN + 1];
 	(void)principal_parse((const char *)data, size, &kind, id, mac);
+	check_b64url((const char *)data, size);
 	size_t n = b64url_encode(data, size, token, TOKEN_MAX);
 	if (n == 0 || !hmac_sha256(key.p, key.n, token, n, mac))
 		return 0;
