@@ -121,6 +121,7 @@ export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0 UBSAN_OPTIONS=print_stacktra
 build_and_test plain "$top/build-check" --enable-werror
 build_and_test sanitized "$top/build-asan" --enable-sanitize=address,undefined
 one "quickstart --once" "$top/tests/check/once.sh"
+one "fuzz, 20 s a target" "$top/tools/fuzz.sh" 20
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]
