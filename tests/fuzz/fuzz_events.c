@@ -21,18 +21,6 @@ enum err gate_alive(struct gate_call *call)
 	abort();
 }
 
-struct ask *store_take(struct store_pool *p, bool once)
-{
-	(void)p, (void)once;
-	abort();
-}
-
-void store_give(struct store_pool *p, struct ask *a)
-{
-	(void)p, (void)a;
-	abort();
-}
-
 static void must(bool ok)
 {
 	if (!ok)
