@@ -30,8 +30,10 @@ int cmd_show(struct cli *cli, int argc, char **argv);
 int cmd_events(struct cli *cli, int argc, char **argv);
 int cmd_cancel(struct cli *cli, int argc, char **argv);
 int cmd_artifacts(struct cli *cli, int argc, char **argv);
+int cmd_rm(struct cli *cli, int argc, char **argv);
 int cmd_setup(struct cli *cli, int argc, char **argv);
 int cmd_token(struct cli *cli, int argc, char **argv);
+int cmd_metrics(struct cli *cli, int argc, char **argv);
 int cmd_config(struct cli *cli, int argc, char **argv);
 
 /* Says what is wrong with the command line and returns EXIT_USAGE. */
@@ -52,6 +54,8 @@ struct http_answer {
  * message and field are printed). On 0 the body is the caller's to free.
  */
 int http_call(const struct cli *cli, const char *path, const char *body, struct http_answer *answer);
+/* DELETE; nothing comes back. */
+int http_delete(const struct cli *cli, const char *path);
 
 /* --- cli/follow.c ---------------------------------------------------------------------------- */
 /* Prints a run's events as they come until it is terminal. after: start behind this sequence. */

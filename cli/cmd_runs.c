@@ -1,4 +1,4 @@
-/* The small commands on runs: ps, show, events, cancel, artifacts. */
+/* The small commands on runs: ps, show, events, cancel, rm, artifacts. */
 #include <getopt.h>
 #include <string.h>
 #include <time.h>
@@ -131,6 +131,27 @@ int cmd_cancel(struct cli *cli, int argc, char **argv)
 	else
 		printf("run %s: %s%s\n", run, member(v, "status"), answer.status == 202 ? ", end requested" : "");
 	buf_free(&answer.body);
+	return 0;
+}
+
+int cmd_rm(struct cli *cli, int argc, char **argv)
+{
+	char path[256];
+
+	optind = 1;
+	if (one_run(argc, argv) == NULL)
+		return EXIT_USAGE;
+	for (int i = optind; i < argc; i++)
+		if (!id_valid(argv[i]))
+			return usage("%s is no run id", argv[i]);
+	for (int i = optind; i < argc; i++) {
+		snprintf(path, sizeof path, "/v1/runs/%s", argv[i]);
+		int status = http_delete(cli, path);
+		if (status != 0)
+			return status;
+		if (!cli->json)
+			printf("run %s is removed\n", argv[i]);
+	}
 	return 0;
 }
 

@@ -1,4 +1,4 @@
-/* pinfold token create|list|revoke, pinfold config check. */
+/* pinfold token create|list|revoke, pinfold metrics, pinfold config check. */
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
@@ -46,9 +46,11 @@ int cmd_token(struct cli *cli, int argc, char **argv)
 	static const struct option options[] = {{"tenant", required_argument, NULL, 't'},
 						{"device", no_argument, NULL, 'd'},
 						{"label", required_argument, NULL, 'l'},
+						{"metrics", no_argument, NULL, 'm'},
 						{0}};
 	const char *tenant = "default", *label = "created by the operator";
 	enum principal_kind kind = PRINCIPAL_API;
+	uint32_t rights = 0;
 	struct st_ok ok;
 	int opt;
 
@@ -60,15 +62,19 @@ int cmd_token(struct cli *cli, int argc, char **argv)
 			kind = PRINCIPAL_DEVICE;
 		else if (opt == 'l')
 			label = optarg;
+		else if (opt == 'm')
+			rights |= RIGHT_METRICS;
 		else
-			return usage("token takes --tenant NAME, --label TEXT and --device");
+			return usage("token takes --tenant NAME, --label TEXT, --device and --metrics");
 	}
+	if (rights != 0 && kind != PRINCIPAL_API)
+		return usage("a device has no rights to give");
 	const char *what = optind < argc ? argv[optind] : "";
 	if (strcmp(what, "list") == 0)
 		return list(cli, tenant);
 	if (strcmp(what, "create") == 0) {
 		struct ask *a = admin_open();
-		enum err e = admin_token(a, tenant, kind, label, 0, STDOUT_FILENO);
+		enum err e = admin_token(a, tenant, kind, label, rights, STDOUT_FILENO);
 		if (e != ERR_OK)
 			return admin_failed(a, e);
 		ask_free(a);
@@ -85,6 +91,23 @@ int cmd_token(struct cli *cli, int argc, char **argv)
 		return 0;
 	}
 	return usage("token create, token list or token revoke ID");
+}
+
+int cmd_metrics(struct cli *cli, int argc, char **argv)
+{
+	struct st_metrics_are got;
+
+	(void)cli;
+	(void)argv;
+	if (argc != 1)
+		return usage("metrics takes nothing");
+	struct ask *a = admin_open();
+	enum err e = st_call_metrics(a, &(struct st_metrics){0}, NULL, &got, NULL);
+	if (e != ERR_OK)
+		return admin_failed(a, e);
+	fwrite(got.text.p, 1, got.text.n, stdout);
+	ask_free(a);
+	return 0;
 }
 
 int cmd_config(struct cli *cli, int argc, char **argv)

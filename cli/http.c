@@ -85,7 +85,8 @@ static void explain(const struct cli *cli, long status, struct buf *body)
 	arena_free(&a);
 }
 
-int http_call(const struct cli *cli, const char *path, const char *body, struct http_answer *answer)
+static int call(const struct cli *cli, const char *method, const char *path, const char *body,
+		struct http_answer *answer)
 {
 	own_secret struct secret token = {0};
 	struct curl_slist *headers = NULL;
@@ -116,6 +117,8 @@ int http_call(const struct cli *cli, const char *path, const char *body, struct 
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &answer->body);
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 10L);
 	curl_easy_setopt(c, CURLOPT_TIMEOUT, 120L);
+	if (method != NULL)
+		curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);
 	if (body != NULL) {
 		curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
 		curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
@@ -138,4 +141,18 @@ int http_call(const struct cli *cli, const char *path, const char *body, struct 
 		return answer->status >= 500 ? EXIT_UNREACHABLE : EXIT_FAILED;
 	}
 	return 0;
+}
+
+int http_call(const struct cli *cli, const char *path, const char *body, struct http_answer *answer)
+{
+	return call(cli, NULL, path, body, answer);
+}
+
+int http_delete(const struct cli *cli, const char *path)
+{
+	struct http_answer answer;
+	int status = call(cli, "DELETE", path, NULL, &answer);
+	if (status == 0)
+		buf_free(&answer.body);
+	return status;
 }

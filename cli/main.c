@@ -19,8 +19,10 @@ static const struct command commands[] = {
     {"events", "[-f] RUN", "a run's events; -f follows until it ends", cmd_events},
     {"cancel", "RUN", "ask for the end of a run", cmd_cancel},
     {"artifacts", "RUN [NAME]", "list what a run left, or print one of it", cmd_artifacts},
+    {"rm", "RUN...", "remove runs that have ended, with all they left", cmd_rm},
     {"setup", "[--help]", "make what a first start needs (root)", cmd_setup},
     {"token", "create|list|revoke ...", "a tenant's tokens (root)", cmd_token},
+    {"metrics", "", "the service's figures as Prometheus text (root)", cmd_metrics},
     {"config", "check", "read the configuration as the daemon would", cmd_config},
 };
 

@@ -6,6 +6,7 @@
 #include "fcgi/ingress.h"
 #include "gen/routes.h"
 #include "lib/num.h"
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -21,7 +22,9 @@ enum param {
 	P_TRANSFER,
 	P_ACCEPT,
 	P_NONE_MATCH,
+	P_IDEMPOTENCY,
 	P_TENANT,
+	P_REQUEST_ID,
 	P__COUNT
 };
 
@@ -38,7 +41,9 @@ static const char *const names[P__COUNT] = {
     [P_TRANSFER] = "HTTP_TRANSFER_ENCODING",
     [P_ACCEPT] = "HTTP_ACCEPT",
     [P_NONE_MATCH] = "HTTP_IF_NONE_MATCH",
+    [P_IDEMPOTENCY] = "HTTP_IDEMPOTENCY_KEY",
     [P_TENANT] = "PINFOLD_TENANT",
+    [P_REQUEST_ID] = "PINFOLD_REQUEST_ID",
 };
 
 /* Printable ASCII and tab. REQUEST_URI may hold more: its own parser judges it. SCRIPT_NAME may be the
@@ -150,6 +155,13 @@ void ingress_read(struct ingress *in, const struct gate *g, struct arrival *out)
 	*out = (struct arrival){.refused = ERR_OK, .mount = in->mount, .path = in->path};
 	uuid4(out->id);
 	const char *wrong = collect(in, g, v);
+	/*
+	 * Only the web server's own configuration can set this parameter: what a client sends is called HTTP_... here,
+	 * and its X-Request-Id is ignored. A value that is no id is as good as none.
+	 */
+	const char *given = v[P_REQUEST_ID];
+	if (wrong == NULL && given != NULL && id_valid(given) && strlen(given) < sizeof out->id)
+		(void)snprintf(out->id, sizeof out->id, "%s", given);
 	out->method = v[P_METHOD] != NULL ? v[P_METHOD] : "";
 	if (wrong != NULL)
 		refuse(out, ERR_INVALID_REQUEST, wrong);
@@ -178,5 +190,6 @@ void ingress_read(struct ingress *in, const struct gate *g, struct arrival *out)
 	out->accept = v[P_ACCEPT];
 	out->chunked = v[P_TRANSFER] != NULL && strcasecmp(v[P_TRANSFER], "chunked") == 0;
 	out->if_none_match = v[P_NONE_MATCH];
+	out->idempotency_key = v[P_IDEMPOTENCY];
 	out->vhost_tenant = v[P_TENANT];
 }

@@ -4,11 +4,12 @@
  * tools[].function.parameters is the one free place: it is data for the model.
  */
 #include "gateway/gateway.h"
+#include "gen/limits.h"
 #include "gen/schema.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PARTS = 64, MAX_CALLS = 64, MODEL_MAX_TOKENS = 4096, KEY_SHOWN = 64 };
+enum { MAX_PARTS = 64, MAX_CALLS = 64, MODEL_MAX_TOKENS = LIMIT_MODEL_MAX_TOKENS, KEY_SHOWN = 64 };
 
 struct check {
 	enum err e; /* of this part of the body */

@@ -5,6 +5,7 @@
  * decoded, and what comes back is counted while it is read. The provider's headers end here.
  */
 #include "gateway/gateway.h"
+#include "gen/limits.h"
 #include "lib/die.h"
 #include "lib/own.h"
 #include <arpa/inet.h>
@@ -16,7 +17,7 @@
 #include <strings.h>
 
 enum {
-	BODY_CAP = 1000000,
+	BODY_CAP = LIMIT_MODEL_RESPONSE_BYTES,
 	HEAD_CAP = 65536,
 	CONNECT_MS = 10000,
 	IDLE_SECONDS = 30,

@@ -10,6 +10,7 @@
 #include "lib/schema.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct work {
@@ -219,6 +220,12 @@ static const char *permission_value(const struct json *v)
 	return NULL;
 }
 
+static int by_tool(const void *a, const void *b)
+{
+	const struct canon_permission *x = a, *y = b;
+	return strcmp(x->tool, y->tool);
+}
+
 static enum err take_permissions(struct work *k)
 {
 	struct canon_run *c = k->out;
@@ -234,6 +241,8 @@ static enum err take_permissions(struct work *k)
 		c->permissions[c->npermissions].tool = v->key;
 		c->permissions[c->npermissions++].value = word;
 	}
+	/* The order of a JSON object's keys says nothing, so the canonical form has one of its own. */
+	qsort(c->permissions, c->npermissions, sizeof c->permissions[0], by_tool);
 	return ERR_OK;
 }
 

@@ -34,11 +34,11 @@ struct arrival {
 	const char *path;  /* canonical, without the mount */
 	const char *query; /* as sent, without '?' */
 	const char *authorization, *content_type, *content_encoding, *content_length;
-	const char *accept, *if_none_match;
+	const char *accept, *if_none_match, *idempotency_key;
 	const char *vhost_tenant; /* PINFOLD_TENANT of the web server's configuration */
 	bool chunked;             /* the client announced no length; Apache passes such a body on as it comes */
 	struct body_source body;
-	char id[37]; /* the request id, a UUID of ours */
+	char id[65]; /* the request id: PINFOLD_REQUEST_ID of the web server's configuration, or a UUID of ours */
 };
 
 /* Stage 2: who asks. Only authority_check() makes one. */

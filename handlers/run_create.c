@@ -14,8 +14,9 @@
 #include "lib/chan.h"
 #include "lib/num.h"
 #include "lib/own.h"
+#include <stdio.h>
 
-enum { SUMMARY_BYTES = 1000000, FRAME_BYTES = CANON_FILE_BYTES + 512 };
+enum { RUN_ID = 129, SUMMARY_BYTES = 1000000, FRAME_BYTES = CANON_FILE_BYTES + 512 };
 
 static int seal_summary(const struct canon_run *run)
 {
@@ -48,7 +49,8 @@ static int seal_upload(const struct canon_run *run)
 	return steal_fd(&fd);
 }
 
-static enum err store_run(struct request *rq, const struct canon_run *run, const char *id)
+/* id becomes the run's: another one where the idempotency key names a run that was made before. */
+static enum err store_run(struct request *rq, const struct canon_run *run, char id[RUN_ID])
 {
 	own_fd int summary = seal_summary(run);
 	own_fd int upload = seal_upload(run);
@@ -69,15 +71,19 @@ static enum err store_run(struct request *rq, const struct canon_run *run, const
 	    .max_requests = run->max_requests,
 	    .max_queued = rq->tenant->t.max_queued_runs,
 	    .created_by = rq->who->by,
+	    .idempotency = rq->in->idempotency_key,
 	    .request_id = rq->in->id,
 	};
 	struct st_run_state state;
-	return st_call_run_create(rq->ask, &m, (const int[]){summary, upload}, &state, NULL);
+	enum err e = st_call_run_create(rq->ask, &m, (const int[]){summary, upload}, &state, NULL);
+	if (e == ERR_OK && id_valid(state.run))
+		(void)snprintf(id, RUN_ID, "%s", state.run);
+	return e;
 }
 
 void handle_run_create(struct request *rq, struct reply *rp)
 {
-	char field[CANON_FIELD], query[65], id[UUID_LEN + 1];
+	char field[CANON_FIELD], query[65], id[RUN_ID];
 	struct canon_run *run = arena_get(rq->arena, sizeof *run);
 	if (run == NULL) {
 		reply_error(rp, ERR_INTERNAL_ERROR, NULL, NULL);
@@ -86,6 +92,10 @@ void handle_run_create(struct request *rq, struct reply *rp)
 	enum err e = query_none(rq, query);
 	if (e != ERR_OK) {
 		reply_error(rp, e, query, NULL);
+		return;
+	}
+	if (rq->in->idempotency_key != NULL && !id_valid(rq->in->idempotency_key)) {
+		reply_error(rp, ERR_INVALID_IDEMPOTENCY_KEY, "Idempotency-Key", NULL);
 		return;
 	}
 	e = canon_run(rq->app->conf, rq->tenant, rq->json, run, field);

@@ -1,4 +1,5 @@
 /* GET /v1/runs?status=&after=&limit=: newest first, resumed by an opaque cursor. */
+#include "gen/limits.h"
 #include "gen/routes.h"
 #include "handlers/query.h"
 #include "handlers/runs.h"
@@ -10,7 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIST_DEFAULT = 50, LIST_MAX = 100, LIST_BYTES = 1000000, CURSOR_BYTES = 160 };
+enum {
+	LIST_DEFAULT = LIMIT_LIST_DEFAULT_RUNS,
+	LIST_MAX = LIMIT_LIST_MAX_RUNS,
+	LIST_BYTES = 1000000,
+	CURSOR_BYTES = 160
+};
 
 /* The bits of every state whose public word this is; 0: there is none. */
 static uint32_t states_of(const char *word)

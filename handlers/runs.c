@@ -213,6 +213,20 @@ void handle_run_show(struct request *rq, struct reply *rp)
 		reply_json_at(rp, 200, NULL, etag, &b);
 }
 
+void handle_run_delete(struct request *rq, struct reply *rp)
+{
+	struct st_run_delete question = {
+	    .tenant = rq->who->tenant, .run = rq->arg[0], .by = rq->who->by, .request_id = rq->in->id};
+	struct st_ok done;
+	if (!run_no_query(rq, rp))
+		return;
+	enum err e = st_call_run_delete(rq->ask, &question, NULL, &done, NULL);
+	if (e != ERR_OK)
+		reply_store_error(rp, e, rq->ask);
+	else
+		reply_head(rp, (struct reply_head){.status = 204, .length = -1});
+}
+
 void handle_run_cancel(struct request *rq, struct reply *rp)
 {
 	struct st_run_cancel question = {

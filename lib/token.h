@@ -6,12 +6,18 @@
 #ifndef LIB_TOKEN_H
 #define LIB_TOKEN_H
 #include "gen/errors.h"
+#include "gen/limits.h"
 #include "lib/secret.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TOKEN_MAX = 1024, TOKEN_LIFE_SECONDS = 300, TOKEN_SKEW_SECONDS = 5, TOKEN_SECRET_MIN = 32 };
+enum {
+	TOKEN_MAX = 1024,
+	TOKEN_LIFE_SECONDS = LIMIT_RUN_TOKEN_LIFE_SECONDS,
+	TOKEN_SKEW_SECONDS = LIMIT_RUN_TOKEN_SKEW_SECONDS,
+	TOKEN_SECRET_MIN = 32
+};
 
 enum token_audience { TOKEN_MODEL, TOKEN_EVENTS, TOKEN_APPROVALS, TOKEN_AUDIENCE__COUNT };
 

@@ -6,12 +6,17 @@
 #ifndef STEWARD_JUDGE_H
 #define STEWARD_JUDGE_H
 #include "gen/errors.h"
+#include "gen/limits.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { JUDGE_CHANGES = 32, JUDGE_PATCH_BYTES = 100000, JUDGE_SUMMARY_BYTES = 16000 };
+enum {
+	JUDGE_CHANGES = LIMIT_RUN_CHANGED_FILES,
+	JUDGE_PATCH_BYTES = LIMIT_RUN_PATCH_BYTES,
+	JUDGE_SUMMARY_BYTES = 16000
+};
 
 struct judge_rules {
 	const char *const *allow; /* allowedPaths */

@@ -20,6 +20,8 @@ void server_answer(struct st_from *to, uint64_t op, enum err e, size_t n, const 
 {
 	struct server *sv = to->server;
 	if (n == 0) {
+		if ((unsigned)e < REFUSALS)
+			sv->refused[e]++;
 		struct st_fail m = {.code = (uint16_t)(e == ERR_OK ? ERR_INTERNAL_ERROR : e)};
 		if (e == ERR_OK)
 			log_error("an answer to %s could not be encoded", client_role(to));

@@ -12,6 +12,8 @@
 #include "store/txn.h"
 #include <db.h>
 
+enum { STORE_UNUSED = 1024 }; /* what does not fit is swept at the next start */
+
 struct store {
 	DB_ENV *env;
 	DB *db[T__COUNT];
@@ -25,12 +27,18 @@ struct store {
 	bool holding;                    /* the last checkpoint failed: said once */
 	uint64_t checkpointed;           /* timer_ms */
 	uint64_t now, highest, recorded; /* clock.c */
-	uint64_t runs, commits, flushes, looked;
+	uint64_t commits, flushes, looked;
+	struct figures figures;
+	/* Files of blobs that committed transactions stopped naming; removed behind the next flush. */
+	uint8_t unused[STORE_UNUSED][32];
+	unsigned nunused;
 	uint8_t scratch[STORE_SCRATCH]; /* one record being encoded */
 };
 
 /* What a failed call means for the operation. Ends the program when the environment is broken. */
 enum err bdb_error(struct store *s, int ret, const char *doing);
+/* txn.c: removes the unused blobs' files; nothing of theirs may be unflushed. */
+void blobs_release(struct store *s);
 /* clock.c: reads the highest clock ever acted upon; then, each turn, moves s->now. */
 void clock_open(struct store *s);
 void clock_turn(struct store *s);

@@ -117,14 +117,59 @@ enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out)
 	return e;
 }
 
-void blob_name(struct txn *t, const struct blob *b)
+static struct key use_of(const uint8_t sha[BLOB_SHA], const char *tenant, const char *run, const char *name)
 {
-	struct key k = key_of(b->sha);
+	char h[2 * BLOB_SHA + 1];
+	hex(sha, BLOB_SHA, h);
+	struct key k;
+	k.n = rec_key_blob_use(k.p, sizeof k.p, h, tenant, run, name);
+	return k;
+}
+
+void blob_name(struct txn *t, const struct blob *b, const char *tenant, const char *run, const char *name)
+{
+	struct key k = key_of(b->sha), use = use_of(b->sha, tenant, run, name);
+	struct rec_blob_use u = {.since = t->now};
+	uint8_t *p = txn_scratch(t);
+	table_put(t, T_BLOB_USE, &use, p, rec_put_blob_use(p, STORE_SCRATCH, &u));
 	if (table_has(t, T_BLOB, &k))
 		return;
 	struct rec_blob r = {.size = b->size, .created_at = t->now};
-	uint8_t *p = txn_scratch(t);
 	table_put(t, T_BLOB, &k, p, rec_put_blob(p, STORE_SCRATCH, &r));
+}
+
+static bool one_use(void *with, struct wire_bytes key, struct wire_bytes value)
+{
+	(void)key;
+	(void)value;
+	*(bool *)with = true;
+	return false;
+}
+
+void blob_unname(struct txn *t, struct wire_bytes sha, const char *tenant, const char *run, const char *name)
+{
+	if (sha.n != BLOB_SHA)
+		return;
+	struct key use = use_of(sha.p, tenant, run, name), k = key_of(sha.p);
+	bool used = false;
+	(void)table_del(t, T_BLOB_USE, &use);
+	/* A blob's key is its digest's text with the NUL behind it: the beginning of every use's key. */
+	table_scan(t, T_BLOB_USE, &k, NULL, one_use, &used);
+	if (used || t->failed != ERR_OK)
+		return;
+	(void)table_del(t, T_BLOB, &k);
+	if (t->nunused < TXN_UNUSED)
+		memcpy(t->unused[t->nunused++], sha.p, BLOB_SHA);
+}
+
+void blob_remove(struct txn *t, const uint8_t sha[BLOB_SHA])
+{
+	char name[NAME_LEN + 1];
+	struct key k = key_of(sha);
+	if (table_has(t, T_BLOB, &k) || t->failed != ERR_OK)
+		return;
+	name_of(sha, name);
+	(void)unlinkat(store_blobs(t->store)->dir, name, 0);
 }
 
 void blob_undo(struct txn *t, const struct blob *b)

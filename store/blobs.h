@@ -32,8 +32,12 @@ void blobs_close(struct blobs *b);
  * regular file), ERR_STORAGE_FULL, ERR_INTERNAL_ERROR.
  */
 enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out);
-/* Names the blob in this transaction. */
-void blob_name(struct txn *t, const struct blob *b);
+/* Names the blob in this transaction: by this name of this run. */
+void blob_name(struct txn *t, const struct blob *b, const char *tenant, const char *run, const char *name);
+/* Takes a name away again. A blob without any goes: its record now, its file once that is durable. */
+void blob_unname(struct txn *t, struct wire_bytes sha, const char *tenant, const char *run, const char *name);
+/* Removes the file, unless the blob was named again since. */
+void blob_remove(struct txn *t, const uint8_t sha[BLOB_SHA]);
 /* The transaction that was to name it failed: removes the file that blob_take made. */
 void blob_undo(struct txn *t, const struct blob *b);
 /* Opens for reading; -1 with the transaction failed (ERR_INTERNAL_ERROR) when it is not there. */

@@ -6,6 +6,7 @@
  */
 #ifndef STORE_ENV_H
 #define STORE_ENV_H
+#include "store/figures.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ struct operations;
 
 struct store_stats {
 	uint64_t runs, commits, flushes, log_bytes;
+	struct figures figures;
 };
 
 /* state_dir: as configured; the environment is its sub-directory "store". Never NULL. */

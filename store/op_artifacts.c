@@ -12,7 +12,11 @@ static enum err put(struct txn *t, const struct st_artifact_put *m, const struct
 	if (e != ERR_OK)
 		return e;
 	struct rec_artifact v = {.size = blob->size, .sha256 = {blob->sha, BLOB_SHA}};
-	blob_name(t, blob);
+	struct rec_artifact old;
+	if (artifact_get(t, m->tenant, m->run, (enum artifact)m->name, &old) &&
+	    (old.sha256.n != BLOB_SHA || memcmp(old.sha256.p, blob->sha, BLOB_SHA) != 0))
+		blob_unname(t, old.sha256, m->tenant, m->run, artifact_use((enum artifact)m->name));
+	blob_name(t, blob, m->tenant, m->run, artifact_use((enum artifact)m->name));
 	artifact_put(t, m->tenant, m->run, (enum artifact)m->name, &v);
 	r.artifacts |= 1u << m->name;
 	run_save(t, m->tenant, m->run, &r);

@@ -41,6 +41,7 @@ static enum err op_cap_consume(struct txn *t, const struct st_cap_consume *m, in
 		return ERR_MODEL_REQUEST_BUDGET_EXHAUSTED;
 	cap.used_requests++;
 	capability_put(t, m->tenant, m->run, &cap);
+	t->adds.consumed++;
 	r.used_requests = cap.used_requests;
 	run_save(t, m->tenant, m->run, &r);
 	t->wake.set = false; /* the call's own event will wake */

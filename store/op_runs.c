@@ -1,15 +1,22 @@
 /* Runs as the public side sees them: create, look, list, cancel. */
 #include "lib/json.h"
 #include "lib/names.h"
+#include "lib/num.h"
 #include "store/blobs.h"
 #include "store/op.h"
 #include "store/run_end.h"
+#include "store/t_approval.h"
+#include "store/t_artifact.h"
 #include "store/t_capability.h"
 #include "store/t_event.h"
+#include "store/t_idempotency.h"
 #include "store/t_run.h"
 #include "store/t_tenant.h"
 #include <stdio.h>
 #include <string.h>
+
+/* The names by which a run uses its blobs. */
+static const char use_request[] = "request", use_upload[] = "upload";
 
 enum { LIST_MAX = 200, SCAN_MAX = 20000 };
 
@@ -44,13 +51,29 @@ static bool count_queued(void *with, const char *tenant, const char *run, uint8_
 	return c->queued < c->most;
 }
 
+/* True: this creation was answered before, under its key; *e is what to answer now. */
+static bool repeated(struct txn *t, const struct st_run_create *m, const struct rec_run *r, struct st_run_state *a,
+		     enum err *e)
+{
+	struct rec_idempotency was;
+	if (m->idempotency[0] == '\0' || !idempotency_get(t, m->tenant, m->idempotency, &was))
+		return false;
+	*e = same_bytes(was.request_sha, r->request_sha) ? ERR_OK : ERR_IDEMPOTENCY_CONFLICT;
+	*a = (struct st_run_state){.state = RUN_QUEUED, .phase = PHASE_WAITING, .run = was.run};
+	return true;
+}
+
 static enum err create(struct txn *t, const struct st_run_create *m, struct rec_run *r, const struct blob *request,
 		       const struct blob *upload, struct st_run_state *a)
 {
 	struct rec_run old;
-	enum err e = run_load(t, m->tenant, m->run, &old);
+	enum err e;
+	if (repeated(t, m, r, a, &e))
+		return e;
+	e = run_load(t, m->tenant, m->run, &old);
 	if (e == ERR_OK) {
 		run_state_answer(a, &old, false);
+		a->run = m->run;
 		return same_run(&old, r) ? ERR_OK : ERR_RUN_SESSION_EXISTS;
 	}
 	if (e != ERR_RUN_NOT_FOUND)
@@ -62,8 +85,13 @@ static enum err create(struct txn *t, const struct st_run_create *m, struct rec_
 		run_open_each(t, m->tenant, NULL, NULL, count_queued, &c);
 	if (c.most != 0 && c.queued >= c.most)
 		return ERR_RUN_QUEUE_FULL;
-	blob_name(t, request);
-	blob_name(t, upload);
+	blob_name(t, request, m->tenant, m->run, use_request);
+	blob_name(t, upload, m->tenant, m->run, use_upload);
+	idempotency_prune(t, m->tenant);
+	if (m->idempotency[0] != '\0') {
+		struct rec_idempotency i = {.run = m->run, .request_sha = r->request_sha, .created_at = t->now};
+		idempotency_put(t, m->tenant, m->idempotency, &i);
+	}
 	own_buf struct buf b;
 	struct jw w;
 	buf_init(&b, 4096);
@@ -87,6 +115,7 @@ static enum err create(struct txn *t, const struct st_run_create *m, struct rec_
 				     {AUDIT_F_WALL_SECONDS, .number = r->wall_seconds}}};
 	txn_audit(t, &l);
 	run_state_answer(a, r, true);
+	a->run = m->run;
 	return ERR_OK;
 }
 
@@ -97,6 +126,8 @@ static enum err op_run_create(struct txn *t, const struct st_run_create *m, int 
 		return ERR_TENANT_NOT_FOUND;
 	if (m->fingerprint.n != 32)
 		return ERR_INVALID_REQUEST;
+	if (m->idempotency[0] != '\0' && !id_valid(m->idempotency))
+		return ERR_INVALID_IDEMPOTENCY_KEY;
 	struct blob request = {.fresh = false}, upload = {.fresh = false};
 	enum err e = blob_take(t, fds[0], BLOB_MAX, &request);
 	if (e == ERR_OK)
@@ -292,3 +323,36 @@ static enum err op_run_cancel(struct txn *t, const struct st_run_cancel *m, int 
 	return ERR_OK;
 }
 ST_OP_ONCE(run_cancel, run_state)
+
+/*
+ * One transaction whatever the run holds: 10,000 events at most. The idempotency key stays: a creation
+ * that is repeated late must not run twice because its run was deleted meanwhile.
+ */
+static enum err op_run_delete(struct txn *t, const struct st_run_delete *m, int *fds, struct st_ok *a, int *out)
+{
+	(void)fds;
+	(void)a;
+	(void)out;
+	struct rec_run r;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e != ERR_OK)
+		return e;
+	if (!run_is_final(&r))
+		return ERR_RUN_NOT_TERMINAL;
+	artifacts_del(t, m->tenant, m->run);
+	blob_unname(t, r.request_sha, m->tenant, m->run, use_request);
+	blob_unname(t, r.upload_sha, m->tenant, m->run, use_upload);
+	events_del(t, m->tenant, m->run);
+	approvals_del(t, m->tenant, m->run);
+	capability_del(t, m->tenant, m->run);
+	run_del(t, m->tenant, m->run, &r);
+	struct audit_line l = {.event = AUDIT_RUN_DELETE,
+			       .tenant = m->tenant,
+			       .run = m->run,
+			       .actor = m->by,
+			       .request_id = m->request_id,
+			       .v = {{AUDIT_F_STATE, .text = run_state_name((enum run_state)r.state)}}};
+	txn_audit(t, &l);
+	return ERR_OK;
+}
+ST_OP_ONCE(run_delete, ok)

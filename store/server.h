@@ -52,6 +52,8 @@ struct answer {
 	int nfds;
 };
 
+enum { REFUSALS = 256 }; /* more than the highest number of errors.tab */
+
 struct server {
 	struct store *store;
 	struct audit *audit;
@@ -65,6 +67,7 @@ struct server {
 	struct answer answers[BATCH_REQUESTS];
 	size_t nanswers, answer_bytes;
 	struct wake_list wakes;
+	uint64_t refused[REFUSALS]; /* since the start, by enum err */
 	uint8_t frame[ST_MAXFRAME], in[ST_MAXFRAME + 1], page[STORE_PAGE];
 };
 

@@ -29,6 +29,12 @@ void approval_put(struct txn *t, const char *tenant, const char *run, const char
 	table_put(t, T_APPROVAL, &k, p, rec_put_approval(p, STORE_SCRATCH, r));
 }
 
+void approvals_del(struct txn *t, const char *tenant, const char *run)
+{
+	struct key prefix = key_prefix(tenant, run);
+	(void)table_clear(t, T_APPROVAL, &prefix);
+}
+
 struct pending {
 	bool found;
 	char request[STORE_ID];

@@ -8,4 +8,5 @@ void approval_put(struct txn *t, const char *tenant, const char *run, const char
 		  const struct rec_approval *r);
 /* The run ends: what is pending becomes expired. */
 void approvals_end(struct txn *t, const char *tenant, const char *run);
+void approvals_del(struct txn *t, const char *tenant, const char *run);
 #endif

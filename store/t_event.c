@@ -1,9 +1,15 @@
 /* The table of events and the size of a run's buffer. */
 #include "store/t_event.h"
+#include "gen/limits.h"
 #include "lib/num.h"
 #include <string.h>
 
-enum { LINES = 10000, LINES_KEPT = 100, BYTES = 1000000, BYTES_KEPT = 64000 };
+enum {
+	LINES = LIMIT_EVENTS_LINES,
+	LINES_KEPT = LIMIT_EVENTS_RESERVED_LINES,
+	BYTES = LIMIT_EVENTS_BYTES,
+	BYTES_KEPT = LIMIT_EVENTS_RESERVED_BYTES
+};
 
 /* What the event takes as the line that callers see, its numbers at their widest. */
 static size_t line_size(const char *run, const char *type, size_t data)
@@ -46,6 +52,7 @@ bool event_add(struct txn *t, const char *tenant, const char *run, struct rec_ru
 	r->last_sequence++;
 	r->event_lines++;
 	r->event_bytes += size;
+	t->adds.events++;
 	return true;
 }
 
@@ -66,6 +73,7 @@ void event_truncated(struct txn *t, const char *tenant, const char *run, struct 
 	if (r->events_truncated)
 		return;
 	r->events_truncated = true;
+	t->adds.truncated++;
 	(void)event_add(t, tenant, run, r, EVENT_CONTROL, "events.truncated",
 			(struct wire_bytes){(const uint8_t *)data, sizeof data - 1});
 }
@@ -77,6 +85,12 @@ bool event_reserved(const char *type)
 		if (strncmp(type, families[i], strlen(families[i])) == 0)
 			return true;
 	return false;
+}
+
+void events_del(struct txn *t, const char *tenant, const char *run)
+{
+	struct key prefix = key_prefix(tenant, run);
+	(void)table_clear(t, T_EVENT, &prefix);
 }
 
 struct each {

@@ -17,6 +17,8 @@ bool event_addb(struct txn *t, const char *tenant, const char *run, struct rec_r
 		const char *type, const struct buf *data);
 /* Writes events.truncated, once a run. */
 void event_truncated(struct txn *t, const char *tenant, const char *run, struct rec_run *r);
+/* All of a run's, at most the 10,000 that it may have. */
+void events_del(struct txn *t, const char *tenant, const char *run);
 /* Would an agent's event of this much data fit? */
 bool event_fits(const struct rec_run *r, const char *run, const char *type, size_t data);
 /* Is this a type that only the control plane may write? */

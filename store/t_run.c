@@ -74,7 +74,8 @@ void run_add(struct txn *t, const char *tenant, const char *run, const struct re
 	run_save(t, tenant, run, &copy);
 	index_age(t, tenant, run, r);
 	index_open(t, tenant, run, r);
-	t->new_runs++;
+	t->adds.runs[r->state]++;
+	t->adds.created++;
 }
 
 enum err run_move(struct txn *t, const char *tenant, const char *run, struct rec_run *r, enum run_event ev,
@@ -85,12 +86,24 @@ enum err run_move(struct txn *t, const char *tenant, const char *run, struct rec
 	*changed = e == ERR_OK && to != (enum run_state)r->state;
 	if (!*changed)
 		return e;
+	t->adds.runs[r->state]--;
+	t->adds.runs[to]++;
 	r->state = (uint8_t)to;
 	if (run_is_final(r))
 		r->finished_at = t->now;
 	index_age(t, tenant, run, r);
 	index_open(t, tenant, run, r);
 	return ERR_OK;
+}
+
+void run_del(struct txn *t, const char *tenant, const char *run, const struct rec_run *r)
+{
+	struct key k = run_key(tenant, run), age;
+	age.n = rec_key_run_by_age(age.p, sizeof age.p, tenant, ~r->created_at, run);
+	(void)table_del(t, T_RUN, &k);
+	(void)table_del(t, T_RUN_BY_AGE, &age);
+	t->adds.runs[r->state]--;
+	t->adds.deleted++;
 }
 
 struct each {

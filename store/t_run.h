@@ -16,6 +16,8 @@ void run_save(struct txn *t, const char *tenant, const char *run, struct rec_run
 /* Steps r's state and keeps the indexes. ERR_OK also where the machine stays; then *changed is false. */
 enum err run_move(struct txn *t, const char *tenant, const char *run, struct rec_run *r, enum run_event ev,
 		  bool *changed);
+/* Removes the record of a run that has ended, and what indexes it. */
+void run_del(struct txn *t, const char *tenant, const char *run, const struct rec_run *r);
 bool run_is_final(const struct rec_run *r);
 
 /* Rows of an index; false ends. */

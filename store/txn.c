@@ -87,8 +87,10 @@ enum err txn_end(struct txn *t, enum err result)
 		result = bdb_error(s, h->commit(h, DB_TXN_WRITE_NOSYNC), "commit");
 		if (result == ERR_OK) {
 			s->commits++;
-			s->runs += t->new_runs;
 			s->operations.role[t->operations_of].rows += (uint64_t)(int64_t)t->operations;
+			figures_add(&s->figures, &t->adds);
+			for (unsigned i = 0; i < t->nunused && s->nunused < STORE_UNUSED; i++)
+				memcpy(s->unused[s->nunused++], t->unused[i], sizeof t->unused[i]);
 			s->unflushed = s->log_grew = true;
 		}
 	} else if (h != NULL) {
@@ -105,6 +107,28 @@ enum err txn_end(struct txn *t, enum err result)
 	t->naudit = 0; /* an operation may end its transaction itself */
 	t->failed = result;
 	return result;
+}
+
+void blobs_release(struct store *s)
+{
+	struct txn t;
+	txn_init(&t, s, NULL);
+	for (unsigned i = 0; i < s->nunused; i++)
+		blob_remove(&t, s->unused[i]);
+	s->nunused = 0;
+	(void)txn_end(&t, ERR_OK);
+	txn_free(&t);
+}
+
+void figures_add(struct figures *to, const struct figures *adds)
+{
+	for (int i = 0; i < RUN_STATE__COUNT; i++)
+		to->runs[i] += adds->runs[i];
+	to->created += adds->created;
+	to->deleted += adds->deleted;
+	to->events += adds->events;
+	to->truncated += adds->truncated;
+	to->consumed += adds->consumed;
 }
 
 void txn_free(struct txn *t)
@@ -215,6 +239,36 @@ void table_scan(struct txn *t, enum table which, const struct key *prefix, const
 	ret = c->close(c);
 	if (ret != 0)
 		txn_fail(t, bdb_error(t->store, ret, "read"));
+}
+
+uint64_t table_clear(struct txn *t, enum table which, const struct key *prefix)
+{
+	DBC *c;
+	uint64_t n = 0;
+	/* Without a prefix it would be everything. */
+	if (prefix->n == 0 || !begin(t))
+		return 0;
+	DB *db = t->store->db[which];
+	int ret = db->cursor(db, t->handle, &c, 0);
+	if (ret != 0) {
+		txn_fail(t, bdb_error(t->store, ret, "delete"));
+		return 0;
+	}
+	DBT k = dbt(prefix->p, prefix->n), v = dbt(NULL, 0);
+	for (ret = c->get(c, &k, &v, DB_SET_RANGE); ret == 0; ret = c->get(c, &k, &v, DB_NEXT)) {
+		if (k.size < prefix->n || memcmp(k.data, prefix->p, prefix->n) != 0)
+			break;
+		ret = c->del(c, 0);
+		if (ret != 0)
+			break;
+		n++;
+	}
+	if (ret != 0 && ret != DB_NOTFOUND)
+		txn_fail(t, bdb_error(t->store, ret, "delete"));
+	ret = c->close(c);
+	if (ret != 0)
+		txn_fail(t, bdb_error(t->store, ret, "delete"));
+	return n;
 }
 
 const char *key_part(struct wire_bytes *rest)

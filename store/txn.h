@@ -10,6 +10,7 @@
 #include "lib/buf.h"
 #include "lib/wire.h"
 #include "store/audit.h"
+#include "store/figures.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,11 +26,14 @@ enum table {
 	T_APPROVAL,
 	T_ARTIFACT,
 	T_BLOB,
+	T_BLOB_USE,
+	T_IDEMPOTENCY,
+	T_IDEMPOTENCY_BY_AGE,
 	T_CLOCK,
 	T_OPERATION,
 	T__COUNT
 };
-enum { TXN_AUDIT = 4 };
+enum { TXN_AUDIT = 4, TXN_UNUSED = 16 };
 enum { STORE_SCRATCH = 200000, STORE_KEY = 600, STORE_PAGE = 180000, STORE_ID = 129, OPERATION_ROLES = 4 };
 
 struct store;
@@ -47,9 +51,13 @@ struct txn {
 	void *handle; /* NULL until the first write */
 	enum err failed;
 	uint64_t now;
-	uint64_t new_runs;
 	int operations; /* rows added, of this role */
 	uint8_t operations_of;
+	/* What this transaction adds to the figures, if it commits (store/figures.h). */
+	struct figures adds;
+	/* Blobs that nobody names any more, if it commits. */
+	uint8_t unused[TXN_UNUSED][32];
+	unsigned nunused;
 	struct arena arena;
 	struct wake wake;
 	struct audit_line audit[TXN_AUDIT]; /* written before the commit, in this order */
@@ -86,6 +94,8 @@ struct audit_mark {
 };
 bool audit_mark_get(struct txn *t, struct audit_mark *mark);
 void audit_mark_put(struct txn *t, const struct audit_mark *mark);
+/* Removes every row whose key begins with prefix; the number removed. */
+uint64_t table_clear(struct txn *t, enum table which, const struct key *prefix);
 /* A buffer of STORE_SCRATCH bytes to encode one record into, until the next table_put. */
 uint8_t *txn_scratch(struct txn *t);
 

@@ -3,7 +3,7 @@ import array, hashlib, os, socket, struct, threading, time
 from wire import STORE, Writer, Reader, frame, unframe, listed
 
 QUEUED, RUNNING, CANCELLING, COMPLETED, FAILED, CANCELLED = range(6)
-UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, QUEUE_FULL = 29, 31, 32, 48
+UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, NOT_TERMINAL, QUEUE_FULL, CONFLICT = 29, 31, 32, 36, 48, 52
 ARTIFACTS = ["request", "events", "checkpoint", "patch", "test_log", "result"]
 
 
@@ -19,19 +19,19 @@ class Fail(Exception):
 
 class Store:
     def __init__(self, path):
-        self.tokens, self.runs, self.lock, self.asked = {}, {}, threading.Lock(), []
+        self.tokens, self.runs, self.keys, self.requests, self.lock, self.asked = {}, {}, {}, [], threading.Lock(), []
         self.peers = []
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(path)
         self.listener.listen(64)
         threading.Thread(target=self.accept, daemon=True).start()
 
-    def token(self, tenant, kind=1, label="test"):
+    def token(self, tenant, kind=1, label="test", rights=0):
         tag = os.urandom(8).hex()
         import base64
         secret = base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
         text = ("pfa_" if kind == 1 else "pfd_") + tag + "_" + secret
-        self.tokens[tag] = (hashlib.sha256(text.encode()).digest(), tenant, kind, label)
+        self.tokens[tag] = (hashlib.sha256(text.encode()).digest(), tenant, kind, label, rights)
         return text
 
     def accept(self):
@@ -85,7 +85,7 @@ class Store:
             t = self.tokens.get(tag)
             if t is None or t[0] != digest:
                 raise Fail(UNAUTHORIZED)
-            return 11, Writer().str(t[1]).u8(t[2]).u32(0).str(t[3]), []
+            return 11, Writer().str(t[1]).u8(t[2]).u32(t[4]).str(t[3]), []
         if number == 20:
             tenant, run, agent, profile, provider, model = (r.str() for _ in range(6))
             print_ = r.bytes()
@@ -94,12 +94,22 @@ class Store:
             if queued and have >= queued:
                 raise Fail(QUEUE_FULL)
             blobs = [os.pread(fd, 10 << 20, 0) for fd in fds]
+            by, request, key = r.str(), r.str(), r.str()
+            body = hashlib.sha256(blobs[0]).digest()
+            if key and (tenant, key) in self.keys:
+                known, was = self.keys[tenant, key]
+                if was != body:
+                    raise Fail(CONFLICT)
+                return 21, Writer().u8(QUEUED).u8(0).u8(0).str(known), []
+            if key:
+                self.keys[tenant, key] = run, body
+            self.requests.append(request)
             self.runs[tenant, run] = dict(
                 tenant=tenant, run=run, agent=agent, profile=profile, provider=provider, model=model, steps=steps,
                 wall=wall, wait=wait, most=most, state=QUEUED, phase=0, cancel=0, created=now, updated=now,
-                summary=blobs[0], upload=blobs[1], artifacts={}, by=r.str(), print=print_,
+                summary=blobs[0], upload=blobs[1], artifacts={}, by=by, print=print_,
                 events=[(1, now, "e-1", "run.queued", b"{}")])
-            return 21, Writer().u8(QUEUED).u8(0).u8(1), []
+            return 21, Writer().u8(QUEUED).u8(0).u8(1).str(run), []
         if number == 22:
             x = self.run(r)
             ended = x["state"] >= COMPLETED
@@ -137,7 +147,7 @@ class Store:
             elif x["state"] == RUNNING:
                 x["state"] = CANCELLING
             x["cancel"] = 1
-            return 21, Writer().u8(x["state"]).u8(x["phase"]).u8(changed), []
+            return 21, Writer().u8(x["state"]).u8(x["phase"]).u8(changed).str(""), []
         if number == 27:
             x = self.run(r)
             name = ARTIFACTS[r.u8()]
@@ -145,6 +155,14 @@ class Store:
                 raise Fail(ARTIFACT_NOT_FOUND)
             b = x["artifacts"][name]
             return 28, Writer().u64(len(b)).bytes(hashlib.sha256(b).digest()), [memfd(b)]
+        if number == 29:
+            x = self.run(r)
+            if x["state"] < COMPLETED:
+                raise Fail(NOT_TERMINAL)
+            del self.runs[x["tenant"], x["run"]]
+            return 3, Writer(), []
+        if number == 87:
+            return 88, Writer().bytes(b"pinfold_runs 1\n"), []
         if number == 30:
             x = self.run(r)
             after = r.u64()

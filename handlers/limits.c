@@ -1,0 +1,105 @@
+/* GET /v1/limits and GET /v1/model-profiles: what this caller's tenant may do. Shows no address and no key. */
+#include "gen/limits.h"
+#include "gen/routes.h"
+#include "handlers/reply.h"
+#include "handlers/request.h"
+#include "handlers/runs.h"
+#include <string.h>
+
+enum { ANSWER_BYTES = 200000 };
+
+/* Ends the group before, if there was one. */
+static void group(struct jw *w, bool *any, const char *name)
+{
+	if (*any)
+		jw_close(w, '}');
+	*any = true;
+	jw_key(w, name);
+	jw_open(w, '{');
+}
+
+static void put_strings(struct jw *w, const char *const *v, uint32_t n)
+{
+	jw_open(w, '[');
+	for (uint32_t i = 0; i < n; i++)
+		jw_str(w, v[i]);
+	jw_close(w, ']');
+}
+
+void handle_limits(struct request *rq, struct reply *rp)
+{
+	if (!run_no_query(rq, rp))
+		return;
+	const struct conf_tenant *tenant = rq->tenant;
+	const struct cf_global *global = &rq->app->conf->global;
+	const struct cf_agent *agent = conf_agent(rq->app->conf, tenant->t.default_agent);
+	own_buf struct buf b;
+	struct jw w;
+	bool any = false;
+	buf_init(&b, ANSWER_BYTES);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+#define GROUP(name) group(&w, &any, name);
+#define NUMBER(name, value) jw_kint(&w, name, value);
+#define GLOBAL(name, field) jw_kint(&w, name, global->field);
+#define TENANT(name, field) jw_kint(&w, name, tenant->t.field);
+#define AGENT(name, field) \
+	if (agent != NULL) \
+		jw_kint(&w, name, (int64_t)agent->field);
+	LIMIT_ROWS(GROUP, NUMBER, GLOBAL, TENANT, AGENT)
+	jw_close(&w, '}');
+	jw_key(&w, "extensions");
+	put_strings(&w, tenant->t.extensions, tenant->t.extensions_n);
+	jw_key(&w, "checks");
+	jw_open(&w, '[');
+	for (uint32_t i = 0; i < tenant->nchecks; i++)
+		put_strings(&w, tenant->checks[i].argv, tenant->checks[i].argv_n);
+	jw_close(&w, ']');
+	jw_close(&w, '}');
+	reply_json(rp, 200, &b);
+}
+
+static bool key_known(const struct conf *c, const char *secret)
+{
+	for (uint32_t i = 0; i < c->nsecrets; i++)
+		if (strcmp(c->secrets[i].name, secret) == 0 && strcmp(c->secrets[i].role, "gateway") == 0)
+			return true;
+	return false;
+}
+
+/*
+ * ready: the configuration has all that the gateway needs to ask: a provider, its address, and a key that is
+ * handed to the gateway or none to hand. Whether the provider answers is not tried.
+ */
+static bool ready(const struct conf *c, const struct cf_provider *p)
+{
+	return p != NULL && p->base_url[0] != '\0' && (p->secret[0] == '\0' || key_known(c, p->secret));
+}
+
+void handle_model_profiles(struct request *rq, struct reply *rp)
+{
+	if (!run_no_query(rq, rp))
+		return;
+	const struct conf *c = rq->app->conf;
+	own_buf struct buf b;
+	struct jw w;
+	buf_init(&b, ANSWER_BYTES);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_key(&w, "profiles");
+	jw_open(&w, '[');
+	for (uint32_t i = 0; i < c->nprofiles; i++) {
+		const struct cf_profile *p = &c->profiles[i];
+		const struct cf_provider *provider = conf_provider(c, p->provider);
+		jw_open(&w, '{');
+		jw_kstr(&w, "id", p->name);
+		jw_kstr(&w, "provider", p->provider);
+		jw_kstr(&w, "protocol", provider != NULL ? provider->protocol : "");
+		jw_kstr(&w, "model", p->model);
+		jw_kbool(&w, "ready", ready(c, provider));
+		jw_close(&w, '}');
+	}
+	jw_close(&w, ']');
+	jw_close(&w, '}');
+	reply_json(rp, 200, &b);
+}

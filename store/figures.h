@@ -1,0 +1,13 @@
+/* What stored counts: gathered in memory by committed transactions, shown by METRICS. */
+#ifndef STORE_FIGURES_H
+#define STORE_FIGURES_H
+#include "gen/run_fsm.h"
+#include <stdint.h>
+
+struct figures {
+	int64_t runs[RUN_STATE__COUNT]; /* there are now; a transaction may add less than 0 */
+	/* Since the start: */
+	uint64_t created, deleted, events, truncated, consumed;
+};
+void figures_add(struct figures *to, const struct figures *adds);
+#endif
