@@ -351,7 +351,7 @@ static enum err op_run_delete(struct txn *t, const struct st_run_delete *m, int 
 			       .run = m->run,
 			       .actor = m->by,
 			       .request_id = m->request_id,
-			       .v = {{AUDIT_F_STATE, .text = run_state_name((enum run_state)r.state)}}};
+			       .v = {{AUDIT_F_STATE, .text = run_public((enum run_state)r.state)}}};
 	txn_audit(t, &l);
 	return ERR_OK;
 }
