@@ -91,6 +91,8 @@ void box_close(struct box *box);
 
 /* store_pool.c: connections to stored, lent to one call at a time. */
 struct store_pool *store_pool_new(const char *socket_path);
+/* Keeps one connection of its own to the store, from which METRICS there tells that this process is up. */
+void store_stay_connected(struct store_pool *p);
 struct ask *store_take(struct store_pool *p); /* waits; NULL after GATE_STORE_PATIENCE_MS */
 void store_give(struct store_pool *p, struct ask *a);
 

@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
+
+enum { STAY_SECONDS = 5 };
 
 struct store_pool {
 	pthread_mutex_t lock;
@@ -30,6 +33,29 @@ struct store_pool *store_pool_new(const char *socket_path)
 	pthread_cond_init(&p->freed, &attr);
 	pthread_condattr_destroy(&attr);
 	return p;
+}
+
+static void *stay(void *arg)
+{
+	struct store_pool *p = arg;
+	struct ask *a = ask_new(p->path, GATE_STORE_PATIENCE_MS);
+	struct st_ping ping = {0};
+	struct st_ok pong;
+
+	while (a != NULL) {
+		(void)st_call_ping(a, &ping, NULL, &pong, NULL);
+		(void)sleep(STAY_SECONDS);
+	}
+	return NULL;
+}
+
+void store_stay_connected(struct store_pool *p)
+{
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, stay, p) != 0)
+		log_warn("cannot start the thread that stays connected to the store");
+	else
+		pthread_detach(thread);
 }
 
 struct ask *store_take(struct store_pool *p)

@@ -163,6 +163,14 @@ static bool count_row(void *with, struct wire_bytes key, struct wire_bytes value
 	return true;
 }
 
+static bool count_key(void *with, struct wire_bytes key, struct wire_bytes value)
+{
+	(void)key;
+	(void)value;
+	++*(int64_t *)with;
+	return true;
+}
+
 struct store *store_open(const char *state_dir)
 {
 	struct store *s = calloc(1, sizeof *s);
@@ -181,6 +189,7 @@ struct store *store_open(const char *state_dir)
 	struct key all = {.n = 0};
 	txn_init(&t, s, NULL);
 	table_scan(&t, T_RUN_BY_AGE, &all, NULL, count_row, &s->figures);
+	table_scan(&t, T_IDEMPOTENCY, &all, NULL, count_key, &s->figures.keys);
 	operations_open(&s->operations, &t);
 	blobs_open(&s->blobs, s->dir, &t);
 	if (txn_end(&t, ERR_OK) != ERR_OK)

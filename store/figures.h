@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 struct figures {
-	int64_t runs[RUN_STATE__COUNT]; /* there are now; a transaction may add less than 0 */
+	/* There are now; a transaction may add less than 0: */
+	int64_t runs[RUN_STATE__COUNT], keys;
 	/* Since the start: */
 	uint64_t created, deleted, events, truncated, consumed;
 };

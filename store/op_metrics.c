@@ -70,6 +70,7 @@ void st_on_metrics(struct st_from *from, uint64_t op, const struct st_metrics *m
 	put_runs(&b, &s.figures);
 	one(&b, "pinfold_runs_created_total", "counter", "Runs created.", s.figures.created);
 	one(&b, "pinfold_runs_deleted_total", "counter", "Runs deleted.", s.figures.deleted);
+	one(&b, "pinfold_idempotency_keys", "gauge", "Idempotency keys that are remembered.", (uint64_t)s.figures.keys);
 	one(&b, "pinfold_events_total", "counter", "Events stored.", s.figures.events);
 	one(&b, "pinfold_events_truncated_total", "counter", "Runs whose agent filled its event buffer.",
 	    s.figures.truncated);

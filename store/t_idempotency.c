@@ -45,7 +45,8 @@ bool idempotency_get(struct txn *t, const char *tenant, const char *key, struct 
 static void drop(struct txn *t, const char *tenant, uint64_t created_at, const char *key)
 {
 	struct key k = key_of(tenant, key), age = age_of(tenant, created_at, key);
-	(void)table_del(t, T_IDEMPOTENCY, &k);
+	if (table_del(t, T_IDEMPOTENCY, &k))
+		t->adds.keys--;
 	(void)table_del(t, T_IDEMPOTENCY_BY_AGE, &age);
 }
 
@@ -58,6 +59,7 @@ void idempotency_put(struct txn *t, const char *tenant, const char *key, const s
 	struct rec_idempotency_by_age a = {.created_at = r->created_at};
 	uint8_t *p = txn_scratch(t);
 	table_put(t, T_IDEMPOTENCY, &k, p, rec_put_idempotency(p, STORE_SCRATCH, r));
+	t->adds.keys++;
 	table_put(t, T_IDEMPOTENCY_BY_AGE, &age, p, rec_put_idempotency_by_age(p, STORE_SCRATCH, &a));
 }
 

@@ -124,6 +124,7 @@ void figures_add(struct figures *to, const struct figures *adds)
 {
 	for (int i = 0; i < RUN_STATE__COUNT; i++)
 		to->runs[i] += adds->runs[i];
+	to->keys += adds->keys;
 	to->created += adds->created;
 	to->deleted += adds->deleted;
 	to->events += adds->events;

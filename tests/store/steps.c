@@ -148,3 +148,16 @@ enum err append(const char *run, const char *type, size_t size, unsigned times, 
 	struct st_events_append m = {.tenant = "acme", .run = run, .events = wire_list_done(&l)};
 	return GATEWAY(st_call_events_append(gateway, &m, NULL, a, NULL));
 }
+
+uint64_t figure(const char *name)
+{
+	struct st_metrics m = {0};
+	struct st_metrics_are a;
+	static char text[64001];
+	char want[128];
+	assert_int_equal(st_call_metrics(admin, &m, NULL, &a, NULL), ERR_OK);
+	(void)snprintf(text, sizeof text, "\n%.*s", (int)a.text.n, (const char *)a.text.p);
+	(void)snprintf(want, sizeof want, "\n%s ", name);
+	const char *at = strstr(text, want);
+	return at == NULL ? 0 : strtoull(at + strlen(want), NULL, 10);
+}

@@ -28,4 +28,6 @@ enum err cancel(const char *run, struct st_run_state *a);
 enum err consume(const char *run, struct st_cap_is *a);
 /* times events of this type with data of size bytes. */
 enum err append(const char *run, const char *type, size_t size, unsigned times, struct st_events_taken *a);
+/* A figure of METRICS, named with its labels; 0 where there is none. */
+uint64_t figure(const char *name);
 #endif

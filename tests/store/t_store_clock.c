@@ -107,6 +107,46 @@ static void small_step(void **state)
 	set_clock(0);
 }
 
+/* A key lives for 24 hours; then it is free again, and creations remove the old ones, a few at a time. */
+static void keys_expire(void **state)
+{
+	(void)state;
+	char key[16], run[32];
+	struct st_run_state a;
+	uint64_t had = figure("pinfold_idempotency_keys");
+	set_clock(0);
+	for (int i = 0; i < 20; i++) {
+		(void)snprintf(key, sizeof key, "key-%d", i);
+		(void)snprintf(run, sizeof run, "keyed-%d", i);
+		struct st_run_create m = rig_run("acme", run);
+		m.idempotency = key;
+		assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+	}
+	assert_int_equal(figure("pinfold_idempotency_keys"), had + 20);
+	struct st_run_create m = rig_run("acme", "keyed-again");
+	m.idempotency = "key-5";
+	set_clock(24 * HOUR - 5 * MINUTE);
+	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+	assert_string_equal(a.run, "keyed-5");
+	set_clock(24 * HOUR + MINUTE);
+	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+	assert_string_equal(a.run, "keyed-again");
+	assert_true(a.changed);
+	uint64_t left = figure("pinfold_idempotency_keys");
+	assert_true(left < had + 20 && left > had + 1);
+	for (int i = 0; i < 4; i++) {
+		(void)snprintf(run, sizeof run, "unkeyed-%d", i);
+		m = rig_run("acme", run);
+		assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+	}
+	assert_int_equal(figure("pinfold_idempotency_keys"), 1);
+	/* It holds again, for the new run. */
+	m = rig_run("acme", "keyed-third");
+	m.idempotency = "key-5";
+	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+	assert_string_equal(a.run, "keyed-again");
+}
+
 int main(void)
 {
 	static bool restarted = true;
@@ -114,6 +154,7 @@ int main(void)
 	    cmocka_unit_test(small_step),
 	    cmocka_unit_test_prestate(set_back, NULL),
 	    cmocka_unit_test_prestate(set_back, &restarted),
+	    cmocka_unit_test(keys_expire),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
