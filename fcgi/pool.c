@@ -21,8 +21,7 @@ enum {
 	LISTEN_AGAIN_MS = 100,
 	STACK = 256 * 1024,
 	SPARE_CONNS = 256,
-	EVENTS = 64,
-	IO_SECONDS = 10
+	EVENTS = 64
 };
 /* Values of epoll data above any row. */
 enum { TAG_LISTENER = 1u << 30, TAG_CONTROL, TAG_SIGNAL };
@@ -164,7 +163,7 @@ static void listen_on(struct pool *p, bool on)
 
 static void admit(struct pool *p, int fd)
 {
-	struct timeval patience = {.tv_sec = IO_SECONDS};
+	struct timeval patience = {.tv_sec = POOL_IO_SECONDS};
 	struct conn *c = p->conns;
 	while (c->state != CONN_FREE)
 		c++;

@@ -17,6 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* How long one read or write may wait for the peer. */
+enum { POOL_IO_SECONDS = 10 };
+
 enum conn_state {
 	CONN_FREE,
 	CONN_IDLE,   /* in the epoll set: nothing more has arrived of the next request */

@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { DRAIN_MAX = 8 << 20, ASK_PATIENCE_MS = 10000, PEEKS = 7 };
+enum { DRAIN_MAX = 8 << 20, ASK_PATIENCE_MS = 10000, PEEKS = 7, LINGER_MS = 300 };
 
 struct worker {
 	const struct pool *pool;
@@ -69,11 +69,14 @@ static long read_body(void *ctx, void *p, size_t n)
 	return e == EAGAIN || e == EWOULDBLOCK || atomic_load(&b->conn->overdue) != 0 ? BODY_LATE : BODY_BROKEN;
 }
 
-/* Reads what is left of the input. False: there is more than is worth reading, or it broke off. */
-static bool drain(FCGX_Stream *in)
+/* Reads what is left of the input, as long as it keeps coming. False: there is more than is worth reading, or it
+ * broke off or stood still: nginx sends no more of a body once it has passed an answer on. */
+static bool drain(FCGX_Stream *in, int fd)
 {
 	char waste[16384];
 	size_t total = 0;
+	const struct timeval linger = {.tv_usec = LINGER_MS * 1000};
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &linger, sizeof linger);
 	for (int n; (n = FCGX_GetStr(waste, sizeof waste, in)) > 0;)
 		if ((total += (size_t)n) > DRAIN_MAX)
 			return false;
@@ -172,9 +175,15 @@ static bool answer(struct worker *w, struct conn *c, FCGX_Request *fr)
 	dispatch(w->pool->app, w->ask, &in, &rp);
 	log_outcome(&in, &rp);
 	/* The answer goes out before what is left of the body is thrown away: a peer that still writes can read it. */
-	bool whole = !rp.failed && FCGX_FFlush(fr->out) == 0;
-	bool drained = drain(fr->in);
-	return whole && drained;
+	return !rp.failed && FCGX_FFlush(fr->out) == 0;
+}
+
+/* END_REQUEST; an answer that broke off must not look whole and gets none. */
+static bool end(FCGX_Request *fr, bool whole)
+{
+	if (!whole && fr->out->FCGI_errno != 0)
+		return false;
+	return FCGX_FClose(fr->err) == 0 && FCGX_FClose(fr->out) == 0;
 }
 
 enum serve_end serve(struct worker *w, struct conn *c, bool *asked_keep)
@@ -202,11 +211,17 @@ enum serve_end serve(struct worker *w, struct conn *c, bool *asked_keep)
 		return SERVE_CLOSE;
 	}
 	*asked_keep = w->gate.keep;
-	bool clean = answer(w, c, &fr);
-	bool whole = true;
-	/* An answer that broke off must not look whole: then there is no END_REQUEST. */
-	if (clean || fr.out->FCGI_errno == 0)
-		whole = FCGX_FClose(fr.err) == 0 && FCGX_FClose(fr.out) == 0;
+	bool whole = answer(w, c, &fr);
+	/* A connection that stays must be empty before its peer may use it again; one that ends is drained only so that
+	 * a peer that still writes can read the answer. */
+	bool clean = w->gate.keep && drain(fr.in, c->fd);
+	bool ended = end(&fr, whole);
+	if (!w->gate.keep)
+		(void)drain(fr.in, c->fd);
 	FCGX_Free(&fr, 0);
-	return clean && whole && w->gate.keep && atomic_load(&c->overdue) == 0 ? SERVE_KEEP : SERVE_CLOSE;
+	if (!whole || !clean || !ended || atomic_load(&c->overdue) != 0)
+		return SERVE_CLOSE;
+	const struct timeval patience = {.tv_sec = POOL_IO_SECONDS};
+	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	return SERVE_KEEP;
 }
