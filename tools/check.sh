@@ -1,7 +1,7 @@
 #!/bin/bash
 # Every test, in the conditions that matter: an ordinary build with warnings as errors, then one with
 # address and undefined-behaviour sanitizers; each as unit tests and as a running instance behind
-# lighttpd. Ends with one line: N passed, N failed.
+# lighttpd, the plain one behind Apache and nginx too. Ends with one line: N passed, N failed.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 work=$(mktemp -d /tmp/pinfold-check.XXXXXX) || exit 1
@@ -70,12 +70,13 @@ make_check() {
 	fi
 }
 
-# with_instance LABEL DIR: the tests that need a running instance.
+# with_instance LABEL DIR WEB-SERVER TEST...: these tests, with a running instance.
 with_instance() {
-	local label=$1 dir=$2 n line test
-	say "testing: $label, a running instance behind lighttpd"
+	local label=$1 dir=$2 web=$3 n line test
+	shift 3
+	say "testing: $label, a running instance behind $web"
 	: >"$work/up.out"
-	PINFOLD_BUILD=$dir "$top/quickstart" up --root "$work/root" --config "$top/tests/instance/extra.conf" >"$work/up.out" 2>"$work/up.err" &
+	PINFOLD_BUILD=$dir "$top/quickstart" up --root "$work/root" --web-server "$web" --config "$top/tests/instance/extra.conf" >"$work/up.out" 2>"$work/up.err" &
 	up_pid=$!
 	for n in $(seq 600); do
 		line=$(sed -n 's/^ready //p' "$work/up.out")
@@ -90,7 +91,7 @@ with_instance() {
 	export PINFOLD_URL PINFOLD_INSTANCE PINFOLD_CLI PINFOLD_UP_PID=$up_pid
 	PINFOLD_URL=$(printf '%s' "$line" | sed 's/.*"url":"\([^"]*\)".*/\1/')
 	PINFOLD_INSTANCE=$work/root PINFOLD_CLI=$work/root/usr/bin/pinfold
-	for test in "$top"/tests/instance/t_*; do
+	for test; do
 		one "$label ${test#"$top"/}" "$test"
 	done
 	if grep -aE 'Sanitizer|runtime error:' "$work/up.err" >"$work/san"; then
@@ -110,7 +111,7 @@ build_and_test() { # LABEL DIR CONFIGURE...
 	shift 2
 	if build_tree "$dir" "$@"; then
 		make_check "$label" "$dir"
-		with_instance "$label" "$dir"
+		with_instance "$label" "$dir" lighttpd "$top"/tests/instance/t_*
 	else
 		failed=$((failed + 1))
 	fi
@@ -119,6 +120,14 @@ build_and_test() { # LABEL DIR CONFIGURE...
 # Leaks are looked for where processes end in an orderly way; a killed child of a test is none.
 export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 build_and_test plain "$top/build-check" --enable-werror
+# What comes over HTTP, behind the other two as well.
+http=()
+for test in t_ingress.sh t_fcgi.sh t_web.py t_runs.py t_openapi.sh t_openapi.py; do
+	[ ! -e "$top/tests/instance/$test" ] || http+=("$top/tests/instance/$test")
+done
+for web in apache nginx; do
+	[ ! -x "$top/build-check/cli/pinfold" ] || with_instance "plain, $web" "$top/build-check" $web "${http[@]}"
+done
 build_and_test sanitized "$top/build-asan" --enable-sanitize=address,undefined
 one "quickstart --once" "$top/tests/check/once.sh"
 one "fuzz, 20 s a target" "$top/tools/fuzz.sh" 20
