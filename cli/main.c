@@ -23,6 +23,7 @@ static const struct command commands[] = {
     {"setup", "[--help]", "make what a first start needs (root)", cmd_setup},
     {"token", "create|list|revoke ...", "a tenant's tokens (root)", cmd_token},
     {"metrics", "", "the service's figures as Prometheus text (root)", cmd_metrics},
+    {"audit", "verify [FILE...] | tail [-n N] [-f]", "check the audit log, or show its end (root)", cmd_audit},
     {"config", "check", "read the configuration as the daemon would", cmd_config},
 };
 

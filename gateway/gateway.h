@@ -11,6 +11,7 @@
 #include "lib/conf.h"
 #include "lib/json.h"
 #include "lib/num.h"
+#include "lib/pace.h"
 #include "lib/route.h"
 #include "lib/schema.h"
 #include "lib/secret.h"
@@ -57,6 +58,8 @@ struct box {
 	struct app *app;
 	char run[129], tenant[129];
 	struct MHD_Daemon *daemon;
+	pthread_mutex_t lock;
+	struct pace denied;  /* under the lock: how often a wrong token is told of */
 	atomic_bool closing; /* the box is gone: calls in flight end early */
 	struct box *next;
 };

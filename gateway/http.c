@@ -4,6 +4,7 @@
  * path, method, token, ids, content type, size; a body is read only after all of these.
  */
 #include "gateway/gateway.h"
+#include "gen/audit.h"
 #include "gen/routes.h"
 #include "lib/die.h"
 #include "lib/own.h"
@@ -141,6 +142,33 @@ static enum err authenticate(struct gate_call *call, const struct head *h)
 	return ERR_OK;
 }
 
+/* A box that tries tokens is told to the audit log, but cannot fill it. */
+static void note_denied(struct gate_call *call, const char *method, const char *path, enum err e)
+{
+	struct box *box = call->box;
+	char subject[300];
+	struct st_ok ok;
+	struct st_audit_note m = {.event = AUDIT_AUTH_DENIED,
+				  .tenant = box->tenant,
+				  .run = box->run,
+				  .actor = "sandbox",
+				  .request_id = call->request_id,
+				  .subject = subject,
+				  .code = (uint16_t)e};
+
+	pthread_mutex_lock(&box->lock);
+	bool say = pace_take(&box->denied, pace_source, timer_ms(), &m.suppressed);
+	pthread_mutex_unlock(&box->lock);
+	struct ask *a = say ? store_take(call->app->store) : NULL;
+	if (!a)
+		return;
+	snprintf(subject, sizeof subject, "%.16s %.270s", method, path);
+	enum err told = st_call_audit_note(a, &m, NULL, &ok, NULL);
+	store_give(call->app->store, a);
+	if (told != ERR_OK)
+		log_warn("run %s: a refused token was not told to the audit log: %s", box->run, err_code(told));
+}
+
 static bool json_type(const struct head *h)
 {
 	static const char want[] = "application/json";
@@ -189,8 +217,10 @@ static enum err check_head(struct gate_call *call, struct MHD_Connection *c, con
 	route_find(routes_internal, method, path, &call->found);
 	if (!call->found.route)
 		return call->found.path_known ? ERR_METHOD_NOT_ALLOWED : ERR_NOT_FOUND;
-	if ((e = authenticate(call, &h)) != ERR_OK)
+	if ((e = authenticate(call, &h)) != ERR_OK) {
+		note_denied(call, method, path, e);
 		return e;
+	}
 	for (int i = 0; i < ROUTE_ARGS; i++)
 		if (call->found.arg[i][0] && !id_valid(call->found.arg[i]))
 			return ERR_NOT_FOUND;
@@ -286,6 +316,7 @@ struct box *box_open(struct app *app, const char *run, const char *tenant, int f
 		return NULL;
 	}
 	box->app = app;
+	pthread_mutex_init(&box->lock, NULL);
 	snprintf(box->run, sizeof box->run, "%s", run);
 	snprintf(box->tenant, sizeof box->tenant, "%s", tenant);
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);

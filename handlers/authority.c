@@ -32,6 +32,8 @@ enum err authority_check(struct ask *a, const struct arrival *in, struct princip
 	/* The form has no comma and no blank, so two joined headers never pass. */
 	if (!principal_parse(token, strlen(token), &kind, id, hash))
 		return ERR_UNAUTHORIZED;
+	/* What it claims to be; only a later line makes it so. */
+	snprintf(who->by, sizeof who->by, "unproven %s:%s", kind == PRINCIPAL_API ? "api" : "device", id);
 	struct st_principal question = {.token_id = id, .hash = {hash, sizeof hash}};
 	struct st_principal_is answer;
 	enum err e = st_call_principal(a, &question, NULL, &answer, NULL);

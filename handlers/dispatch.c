@@ -2,12 +2,14 @@
  * The pipeline on one page. The order of checks is the contract's: malformed (400) -> unknown path (404) ->
  * method (405) -> authentication (401) -> id shape (404) -> authority (403) -> content type (415) -> size
  * (413) -> JSON (400) -> schema (400) -> state (409). The last two are the handlers'.
- * Nothing is read of the body, and nothing asked of the store but whose token it is, before the fourth.
+ * Nothing is read of the body, and nothing asked of the store but whose token it is, before the fourth;
+ * a caller who is refused there is told to the audit log.
  */
 #include "handlers/dispatch.h"
 #include "gen/routes.h"
 #include "handlers/authority.h"
 #include "handlers/body.h"
+#include "handlers/denied.h"
 #include "lib/num.h"
 #include <stdio.h>
 #include <string.h>
@@ -83,6 +85,7 @@ void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, 
 			}
 		}
 		if (e != ERR_OK) {
+			denied_note(ask, in, &who, e);
 			reply_error(rp, e, NULL, say);
 			return;
 		}

@@ -4,7 +4,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PACE_BURST = 10, PACE_EVERY_MS = 5000 };
+/* What is said at once at most, and every how many milliseconds one more. */
+struct pace_rate {
+	unsigned burst;
+	uint32_t every_ms;
+};
 
 struct pace {
 	uint64_t since; /* timer_ms of the last refill; 0: never used */
@@ -13,5 +17,7 @@ struct pace {
 };
 
 /* True: say it, and that *suppressed others were not said before it. now: timer_ms(). Not for several threads. */
-bool pace_take(struct pace *p, uint64_t now, uint32_t *suppressed);
+bool pace_take(struct pace *p, struct pace_rate rate, uint64_t now, uint32_t *suppressed);
+/* For lines of the audit log that somebody outside can cause: of one source, and of all of a role. */
+extern const struct pace_rate pace_source, pace_role;
 #endif

@@ -9,6 +9,7 @@
 #include "lib/die.h"
 #include "lib/place.h"
 #include "steward/run.h"
+#include "steward/tell.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,9 +98,13 @@ static void gone(struct app *app, const struct sbx_gone *m)
 {
 	size_t i = stray_at(app, m->run, m->kind);
 	/* A quarantined box keeps its slot for as long as sandboxd lives. */
-	if (i < app->nstrays && m->clean)
+	bool stray = i < app->nstrays;
+	if (stray && m->clean)
 		app->strays[i] = app->strays[--app->nstrays];
 	struct run *r = app_run(app, m->run);
+	if (stray)
+		tell_box(app, m->clean ? AUDIT_SANDBOX_DESTROY : AUDIT_SANDBOX_CLEANUP_FAILED,
+			 r != NULL ? r->tenant : "", m->run, (enum box_kind)m->kind);
 	if (r != NULL)
 		run_gone(app, r, (enum box_kind)m->kind, m->clean);
 }

@@ -226,6 +226,7 @@ static void begin_check(struct app *app, struct run *r)
 
 void run_spawned(struct app *app, struct run *r, enum box_kind kind)
 {
+	tell_box(app, AUDIT_SANDBOX_SPAWN, r->tenant, r->run, kind);
 	if (kind != steps[r->step].kind || (r->step != STEP_SPAWN_WORK && r->step != STEP_SPAWN_CHECK))
 		return;
 	drop_fd(&r->bundle_fd);
@@ -329,6 +330,7 @@ void run_gone(struct app *app, struct run *r, enum box_kind kind, bool clean)
 		return;
 	}
 	r->boxes &= ~bit(kind);
+	tell_box(app, clean ? AUDIT_SANDBOX_DESTROY : AUDIT_SANDBOX_CLEANUP_FAILED, r->tenant, r->run, kind);
 	if (!clean) {
 		r->cleanup_failed = true;
 		control_stray(app, r->run, kind);
@@ -388,6 +390,7 @@ static void late(struct app *app, struct run *r)
 	case STEP_WORK_GONE:
 	case STEP_CHECK_GONE:
 		r->cleanup_failed = true;
+		tell_box(app, AUDIT_SANDBOX_CLEANUP_FAILED, r->tenant, r->run, row->kind);
 		r->boxes &= ~bit(row->kind);
 		control_stray(app, r->run, row->kind);
 		after_gone(app, r);

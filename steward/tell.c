@@ -44,6 +44,24 @@ void tell_event(struct app *app, const struct run *r, const char *type, struct b
 		log_warn("run %s: event %s was not recorded: %s", r->run, type, err_code(e));
 }
 
+void tell_box(struct app *app, enum audit_event event, const char *tenant, const char *run, enum box_kind kind)
+{
+	struct st_ok answer;
+	if (quiet(app)) {
+		log_warn("run %s: %s was not told to the audit log", run, audit_row(event)->name);
+		return;
+	}
+	struct st_audit_note m = {.event = (uint8_t)event,
+				  .tenant = tenant,
+				  .run = run,
+				  .actor = "steward",
+				  .request_id = "",
+				  .subject = kind == BOX_WORK ? "work" : "check"};
+	enum err e = tell_heard(app, st_call_audit_note(app->store, &m, NULL, &answer, NULL));
+	if (e != ERR_OK)
+		log_warn("run %s: %s was not told to the audit log: %s", run, audit_row(event)->name, err_code(e));
+}
+
 enum err tell_revoke(struct app *app, struct run *r)
 {
 	struct st_ok answer;

@@ -29,7 +29,7 @@ static void note(struct server *sv, struct pace *pace, struct audit_line l)
 {
 	uint32_t held;
 	size_t n = 0;
-	if (!pace_take(pace, timer_ms(), &held))
+	if (!pace_take(pace, pace_source, timer_ms(), &held))
 		return;
 	while (n < AUDIT_VALUES - 1 && l.v[n].field != AUDIT_F_NONE)
 		n++;

@@ -34,7 +34,7 @@ void st_on_audit_note(struct st_from *from, uint64_t op, const struct st_audit_n
 		return;
 	}
 	/* What the steward does is bounded by the boxes there are. */
-	if (from->wire.role == ST_ROLE_STEWARD || pace_take(&sv->notes[from->wire.role], timer_ms(), &held))
+	if (from->wire.role == ST_ROLE_STEWARD || pace_take(&sv->notes[from->wire.role], pace_role, timer_ms(), &held))
 		take(sv, row, m, held);
 	server_answer(from, op, ERR_OK, st_put_ok(from->server->frame, ST_MAXFRAME, op, &a), NULL, 0);
 }

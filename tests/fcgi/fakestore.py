@@ -86,6 +86,8 @@ class Store:
             if t is None or t[0] != digest:
                 raise Fail(UNAUTHORIZED)
             return 11, Writer().str(t[1]).u8(t[2]).u32(t[4]).str(t[3]), []
+        if number == 12:
+            return 3, Writer(), []
         if number == 20:
             tenant, run, agent, profile, provider, model = (r.str() for _ in range(6))
             print_ = r.bytes()

@@ -1,0 +1,41 @@
+/*
+ * Tells stored of a refused caller. Anybody may cause this, so it is bounded here, before the store is asked.
+ * Never holds a token: the public id that it named is all that is told.
+ */
+#include "handlers/denied.h"
+#include "gen/audit.h"
+#include "gen/store_msg.h"
+#include "lib/ask.h"
+#include "lib/num.h"
+#include "lib/pace.h"
+#include <pthread.h>
+#include <stdio.h>
+
+/* Of the whole process, since a caller that was not let in is nobody: hence static. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pace pace;
+
+static bool may_say(uint32_t *suppressed)
+{
+	(void)pthread_mutex_lock(&lock);
+	bool yes = pace_take(&pace, pace_source, timer_ms(), suppressed);
+	(void)pthread_mutex_unlock(&lock);
+	return yes;
+}
+
+void denied_note(struct ask *ask, const struct arrival *in, const struct principal *who, enum err e)
+{
+	char subject[300];
+	struct st_ok ok;
+	struct st_audit_note m = {.event = AUDIT_AUTH_DENIED,
+				  .tenant = who->tenant,
+				  .run = "",
+				  .actor = who->by,
+				  .request_id = in->id,
+				  .subject = subject,
+				  .code = (uint16_t)e};
+	if ((e != ERR_UNAUTHORIZED && e != ERR_FORBIDDEN && e != ERR_TENANT_MISMATCH) || !may_say(&m.suppressed))
+		return;
+	(void)snprintf(subject, sizeof subject, "%s %s", in->method, in->path);
+	(void)st_call_audit_note(ask, &m, NULL, &ok, NULL);
+}
