@@ -20,7 +20,7 @@ def check(what, ok, got=""):
 
 BODY = {"instruction": "Repair \u00e4dd.", "files": [{"path": "calc.py", "content": "x = \u20ac\n"}, {"path": "t/a.py", "content": ""}],
         "allowedPaths": ["calc.py", "t/**"], "checks": [["git", "diff", "--check"]], "permissions": {"write_file": "ask"}}
-rig = Rig(sys.argv[1], max_queued=30)
+rig = Rig(sys.argv[1], max_queued=40)
 
 
 def get(path, token=None, more=()):
@@ -165,11 +165,83 @@ def listing():
 
 def limits():
     a = None
-    for _ in range(40):
+    for _ in range(50):
         a = post("/v1/runs", BODY)
         if a.status != 202:
             break
     check("a full queue is 429 with Retry-After", refused(a, 429, "run_queue_full") and int(a.headers["retry-after"]) > 0, a)
+
+
+def idempotency():
+    body, keyed = json.dumps(BODY).encode(), [("HTTP_IDEMPOTENCY_KEY", "retry-1")]
+    turned = json.dumps(dict(reversed(BODY.items())), indent=3).encode()
+    def create(body, token=None, more=keyed):
+        return ask(rig.path, request("POST", "/v1/runs", token or rig.token, body, more))
+    a, b = create(body), create(turned)
+    check("the same key gives the same answer", (a.status, b.status) == (202, 202) and a.json == b.json and
+          a.headers["location"] == b.headers["location"], (a, b))
+    run = a.json["runId"]
+    check("and made one run", sum(k[1] == run for k in rig.store.runs) == 1)
+    many = dict(BODY, permissions={"write_file": "ask", "run_check": "allow"})
+    turned = dict(BODY, permissions={"run_check": "allow", "write_file": "ask"})
+    other = [("HTTP_IDEMPOTENCY_KEY", "retry-2")]
+    a, b = create(json.dumps(many).encode(), more=other), create(json.dumps(turned).encode(), more=other)
+    check("the order of permissions does not matter", (a.status, b.status) == (202, 202) and a.json == b.json, (a, b))
+    for name, value in (("instruction", "Repair it."), ("allowedPaths", ["calc.py"]), ("permissions", {"write_file": "deny"}),
+                        ("files", [{"path": "calc.py", "content": "x = 1\n"}, BODY["files"][1]]), ("limits", {"maxSteps": 3})):
+        a = create(json.dumps(dict(BODY, **{name: value})).encode())
+        check(f"another {name} is a conflict", refused(a, 409, "idempotency_conflict"), a)
+    x = [r["runId"] for r in get("/v1/runs").json["runs"]]
+    check("no conflict made a run", len(x) == sum(k[0] == "main" for k in rig.store.runs), x)
+    a = create(body, more=[("HTTP_IDEMPOTENCY_KEY", "a b")])
+    check("a bad key", refused(a, 400, "invalid_idempotency_key") and a.json["field"] == "Idempotency-Key", a)
+    a = create(body, more=[("HTTP_IDEMPOTENCY_KEY", "a"), ("HTTP_IDEMPOTENCY_KEY", "a")])
+    check("a key twice", refused(a, 400, "invalid_request"), a)
+
+
+def request_ids():
+    own = get("/healthz", more=[("HTTP_X_REQUEST_ID", "mine"), ("HTTP_PINFOLD_REQUEST_ID", "mine")]).headers["x-request-id"]
+    check("a client does not choose the request id", own != "mine" and len(own) == 36, own)
+    a = get("/v1/runs/none", more=[("PINFOLD_REQUEST_ID", "from-the-server.1")])
+    check("the web server may", a.headers["x-request-id"] == a.json["requestId"] == "from-the-server.1", a)
+    for bad in ("", "a b", "x" * 65, "a/b"):
+        a = get("/healthz", more=[("PINFOLD_REQUEST_ID", bad)])
+        check(f"but not {bad[:10]!r}", a.status == 200 and len(a.headers["x-request-id"]) == 36, a)
+    ask(rig.path, request("POST", "/v1/runs", rig.token, json.dumps(BODY).encode(), [("PINFOLD_REQUEST_ID", "to-the-store")]))
+    check("the store is told", rig.store.requests[-1] == "to-the-store", rig.store.requests)
+
+
+def deletion():
+    def delete(run, token=None):
+        return ask(rig.path, request("DELETE", "/v1/runs/" + run, token or rig.token))
+    run = post("/v1/runs", BODY).json["runId"]
+    check("a run that goes on stays", refused(delete(run), 409, "run_not_terminal"))
+    rig.store.runs["main", run]["state"] = COMPLETED
+    check("a device may not delete", refused(delete(run, rig.device), 403, "forbidden"))
+    check("nor another tenant", refused(delete(run, rig.other), 404, "run_not_found"))
+    a = delete(run)
+    check("a run that has ended goes", a.status == 204 and a.body == b"" and "content-type" not in a.headers, a)
+    check("and is gone", refused(delete(run), 404, "run_not_found") and refused(get("/v1/runs/" + run), 404, "run_not_found"))
+    check("no query", refused(delete(run + "?force=1"), 400, "invalid_query"))
+
+
+def figures():
+    check("no figures for just any token", refused(get("/metrics"), 403, "forbidden"))
+    check("nor for a device", refused(get("/metrics", rig.store.token("main", 2, rights=2)), 403, "forbidden"))
+    check("nor without", refused(ask(rig.path, request("GET", "/metrics")), 401, "unauthorized"))
+    a = get("/metrics", rig.store.token("main", rights=2))
+    check("figures with the right", a.status == 200 and a.body == b"pinfold_runs 1\n" and
+          a.headers["content-type"] == "text/plain; version=0.0.4", a)
+    a = get("/v1/model-profiles", rig.device)
+    check("profiles", a.json == {"profiles": [{"id": "default", "provider": "scripted", "protocol": "openai", "model": "scripted-1",
+          "ready": True}]} and b"127.0.0.1" not in a.body, a)
+    a = get("/v1/limits", rig.device)
+    check("limits", (a.json["request"]["files"], a.json["request"]["treeBytes"], a.json["run"]["maxSteps"], a.json["tenant"]["concurrentRuns"],
+          a.json["events"]["bytes"], a.json["extensions"][0], a.json["checks"][0]) ==
+          (32, 512000, 20, 4, 1000000, ".py", ["git", "diff", "--check"]), a)
+    check("another tenant's limits are its own", get("/v1/limits", rig.other).json["extensions"] == ["*"])
+    a = ask(rig.path, request("GET", "/openapi.json"))
+    check("the description is for anyone", a.status == 200 and a.json["openapi"] == "3.1.0" and a.headers["content-type"] == "application/json", a)
 
 
 def readiness():
@@ -207,7 +279,7 @@ def out_of_files():
 try:
     out_of_files()
     run = create()
-    snapshot(run); cancel(run); artifacts(); events(); listing(); limits(); readiness()
+    snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); limits(); readiness()
     check("the process lives", rig.alive())
 finally:
     status = rig.stop()

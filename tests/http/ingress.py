@@ -6,7 +6,7 @@ usage: ingress.py URL TOKENFILE            over HTTP, such as http://127.0.0.1:8
                                            over FastCGI, with the real store (as root) or one of dictionaries
 
 A case says what differs from the good request: method, path, type, token ("{token}" stands for the good one, null
-for none); body or hex or nest (the body itself); or, of the JSON: set and number (a value or a number's spelling at a
+for none), key (Idempotency-Key); body or hex or nest (the body itself); or, of the JSON: set and number (a value or a number's spelling at a
 dotted place), drop, repeat ([text, times, end]), copy (from another place), files and each and last (how many, and how
 large), allowed (how many paths), pad (white space up to so many bytes). And what is right: status, error, field,
 limits and show (what the run's snapshot says afterwards).
@@ -24,13 +24,15 @@ class Web:
     def __init__(self, url, token):
         self.u, self.token = urllib.parse.urlsplit(url), token
 
-    def call(self, method, path, body=None, type="application/json", token=None):
+    def call(self, method, path, body=None, type="application/json", token=None, key=None):
         c = http.client.HTTPConnection(self.u.hostname, self.u.port, timeout=30)
         headers = {}
         if token is not None:
             headers["Authorization"] = token
         if body is not None:
             headers["Content-Type"] = type
+        if key is not None:
+            headers["Idempotency-Key"] = key
         c.request(method, self.u.path.rstrip("/") + path, body, headers)
         r = c.getresponse()
         raw = r.read()
@@ -45,11 +47,13 @@ class Gate:
         self.rig = Rig(program, stored)
         self.token = self.rig.token
 
-    def call(self, method, path, body=None, type="application/json", token=None):
+    def call(self, method, path, body=None, type="application/json", token=None, key=None):
         import fastcgi
         more = [("HTTP_AUTHORIZATION", token)] if token is not None else []
         if body is not None:
             more.append(("CONTENT_TYPE", type))
+        if key is not None:
+            more.append(("HTTP_IDEMPOTENCY_KEY", key))
         a = fastcgi.ask(self.rig.path, fastcgi.request(method, path, None, body, more))
         return a.status, a.headers, a.body
 
@@ -109,7 +113,7 @@ def judge(api, c, names):
     token = c.get("token", "Bearer {token}")
     token = token and token.replace("{token}", api.token)
     method = c.get("method", "POST")
-    status, h, raw = api.call(method, c.get("path", "/v1/runs"), build(c, names), c.get("type", "application/json"), token)
+    status, h, raw = api.call(method, c.get("path", "/v1/runs"), build(c, names), c.get("type", "application/json"), token, c.get("key"))
     try:
         o = json.loads(raw)
     except ValueError:
