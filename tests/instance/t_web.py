@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What one web server makes of odd requests, and that all three end in one behaviour: tests/http/web.jsonl over a plain
 socket, uploads that stall, break off or come slowly, a prefix, and what must never reach a process's environment."""
-import json, os, re, select, socket, subprocess, sys, tempfile, threading, time, urllib.parse
+import json, os, re, select, signal, socket, subprocess, sys, tempfile, threading, time, urllib.parse
 from client import *
 from front import Front, SERVER, TOP
 
@@ -273,9 +273,26 @@ def no_pass_auth():
     check("Apache without CGIPassAuth: 401 that names it", a.status == 401 and "CGIPassAuth" in a.json["message"], a.body)
 
 
+def back():
+    """The web server asks again as soon as there is somebody to ask."""
+    def children(pid):
+        return [int(p) for p in open(f"/proc/{pid}/task/{pid}/children").read().split()]
+    daemon = [p for p in children(os.environ["PINFOLD_UP_PID"]) if os.readlink(f"/proc/{p}/exe").endswith("/pinfold-sandboxd")]
+    check("there is one sandboxd", len(daemon) == 1, daemon)
+    os.kill(daemon[0], signal.SIGKILL)
+    end, seen = time.monotonic() + 25, []
+    while time.monotonic() < end and not (len(seen) > 1 and seen[-1] == 200):
+        status = call("GET", "/healthz")[0]
+        seen += [status] if seen[-1:] != [status] else []
+        time.sleep(0.02)
+    check("served again after Pinfold was away", seen[-1] == 200 and len(seen) > 1, seen)
+    call("GET", "/readyz")
+
+
 cases = [table, broken, prefix, no_proxy, slow]
 if SERVER == "apache":
     cases.append(no_pass_auth)
+cases.append(back)
 for f in cases:
     case(f.__name__, f)
 done()
