@@ -1,5 +1,6 @@
 """What the gateway's cases share: counting, traps, the lies of the scripted model."""
 import json
+import os
 import socket
 
 from rig import KEY, MODEL
@@ -69,6 +70,13 @@ LIES = {  # marker -> (answer, status, error code or None)
 for status in (301, 302, 303, 307, 308):
     LIES["LIE-%d" % status] = ({"status": status, "location": "http://127.0.0.1:%d/x" % REDIRECT_TRAP.port}, 502,
                                "model_redirect_refused")
+# An answer in which each of tests/vectors/utf8.tab stands in a string: whole UTF-8 goes on, anything else ends there.
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "utf8.tab")) as f:
+    for name, fine, code in [line.rstrip("\n").split("\t") for line in f if not line.startswith("#")]:
+        code = code.replace(" ", "")
+        fine = fine == "yes" and code >= "20"  # JSON wants a control byte escaped
+        LIES["LIE-utf8-" + name] = ({"hex": b'{"x":"'.hex() + code + b'"}'.hex()}, 200 if fine else 502,
+                                    None if fine else "invalid_model_response")
 SCENARIO = {"model": MODEL,
             "rules": [{"when": {"marker": m + "."}, "answer": a} for m, (a, _, _) in LIES.items()] +
                      [{"when": {"marker": "WAIT"}, "answer": {"delay_ms": 300, "content": "ok"}},

@@ -2,6 +2,7 @@
  * Sends an answer of a scenario. Besides a message (scenario.c) an answer may hold:
  *   status N            instead of 200
  *   body TEXT           instead of the message, byte for byte
+ *   hex TEXT            the same, in hexadecimal: bytes that a scenario's text cannot hold
  *   body_size N         a valid JSON body of about N bytes
  *   type TEXT           content type instead of application/json; "" sends none
  *   length N            Content-Length instead of the true one; -1 sends none
@@ -194,11 +195,18 @@ static bool send_garbage(struct peer *p, int64_t n)
 	return false;
 }
 
+static void add_hex(struct buf *b, const char *s)
+{
+	unsigned byte;
+	for (; sscanf(s, "%2x", &byte) == 1; s += 2)
+		buf_addc(b, (char)byte);
+}
+
 bool answer_send(struct peer *p, const struct scenario *s, const struct json *answer, unsigned nth)
 {
 	struct buf head own_buf = {0}, body own_buf = {0}, coded own_buf = {0};
 	const char *type = string(answer, "type"), *location = string(answer, "location"),
-		   *raw = string(answer, "body");
+		   *raw = string(answer, "body"), *coded_raw = string(answer, "hex");
 	const struct json *headers = json_get(answer, "headers");
 	int64_t size = number(answer, "body_size", 0), length = number(answer, "length", 0);
 
@@ -218,6 +226,8 @@ bool answer_send(struct peer *p, const struct scenario *s, const struct json *an
 		return send_garbage(p, number(answer, "garbage", 0));
 	if (raw)
 		buf_add(&body, raw, json_get(answer, "body")->len);
+	else if (coded_raw)
+		add_hex(&body, coded_raw);
 	else if (size > 0) {
 		buf_adds(&body, "{\"x\":\"");
 		for (int64_t i = 0; i < size; i++)
