@@ -122,7 +122,7 @@ export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0 UBSAN_OPTIONS=print_stacktra
 build_and_test plain "$top/build-check" --enable-werror
 # What comes over HTTP, behind the other two as well.
 http=()
-for test in t_ingress.sh t_fcgi.sh t_web.py t_runs.py t_openapi.sh t_openapi.py; do
+for test in t_ingress.sh t_fcgi.sh t_web.py t_runs.py t_openapi.sh t_openapi.py t_json.py t_utf8.py t_paths.py t_tokens.py t_naughty.py; do
 	[ ! -e "$top/tests/instance/$test" ] || http+=("$top/tests/instance/$test")
 done
 for web in apache nginx; do

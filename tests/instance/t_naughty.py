@@ -64,10 +64,10 @@ def each():
 
 
 def targets():
-    """The web server itself refuses some control bytes, in its own words."""
+    """The web server itself may refuse control bytes and dot segments, in its own words."""
     for s in STRINGS:
         enc = urllib.parse.quote(s, safe="")
-        refused = ("invalid_request", None) if re.search("[\x00-\x1f\x7f]", s) else ("invalid_request",)
+        refused = ("invalid_request", None) if re.search(r"[\x00-\x1f\x7f]|\.\./", s) else ("invalid_request",)
         a = front.call("GET", "/v1/runs/" + enc, mine)
         want = (404, "run_not_found") if ID.match(s) else None
         ok = a is not None and ((a.status, a.error) == want if want else a.status in (400, 404) and a.error in refused + ("not_found", "run_not_found"))

@@ -6,6 +6,8 @@ packages_base="build-essential autoconf automake pkg-config libfcgi-dev libssl-d
 # Apache's programs without its service: an instance runs its own.
 packages_lighttpd=lighttpd packages_apache=apache2-bin packages_nginx=nginx
 packages_check="apache2-bin nginx python3-pytest clang clang-format libclang-rt-14-dev cppcheck bubblewrap binutils iproute2 mandoc"
+# Two tests read published cases out of npm packages. Any npm will do, not only Debian's.
+command -v npm >/dev/null || packages_check="$packages_check nodejs npm"
 
 # A package that starts a service when installed must not take port 80 from anybody here.
 packages_quietly() {
