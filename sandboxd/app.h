@@ -9,6 +9,7 @@
 enum stop { STOP_NO, STOP_STEWARD, STOP_BOXES, STOP_FRONT, STOP_STORED, STOP_DONE };
 
 struct app {
+	pid_t pid; /* our own */
 	struct loop loop;
 	struct conf conf;
 	int conf_fd; /* sealed; every child gets it */

@@ -49,6 +49,7 @@ bool boxes_init(struct boxes *all, struct loop *loop, uint32_t slots, uid_t uid_
 	all->slots = all->v != NULL ? slots : 0;
 	all->uid_base = uid_base;
 	all->loop = loop;
+	all->place.parent = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	for (uint32_t i = 0; i < all->slots; i++) {
 		all->v[i] = (struct box){.all = all,
 					 .slot = i,
@@ -59,7 +60,7 @@ bool boxes_init(struct boxes *all, struct loop *loop, uint32_t slots, uid_t uid_
 					 .build.fd = -1,
 					 .oom.fd = -1};
 	}
-	return all->v != NULL;
+	return all->v != NULL && all->place.parent >= 0;
 }
 
 struct box *boxes_find(struct boxes *all, const char *run, uint8_t kind)

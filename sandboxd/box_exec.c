@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -45,6 +46,13 @@ static bool signals_as_new(void)
 	sigset_t none;
 	sigemptyset(&none);
 	return signal(SIGPIPE, SIG_DFL) != SIG_ERR && sigprocmask(SIG_SETMASK, &none, NULL) == 0;
+}
+
+/* Armed, and sandboxd was not dead before. Its parent has no number in the new pid namespace: hence the pidfd. */
+static bool dies_with_sandboxd(const struct box_plan *p)
+{
+	struct pollfd dead = {.fd = p->place->parent, .events = POLLIN};
+	return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && poll(&dead, 1, 0) == 0;
 }
 
 static bool killed_first(void)
@@ -108,7 +116,7 @@ void box_child(const struct box_plan *given)
 	struct box_plan copy = *given, *p = &copy;
 	int agent[CG_TREES], n, listener = -1;
 	enum step step = STEP_NONE;
-	need(p, STEP_DEATHSIG, prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
+	need(p, STEP_DEATHSIG, dies_with_sandboxd(p));
 	need(p, STEP_SESSION, signals_as_new() && setsid() >= 0 && killed_first());
 	umask(0);
 	/* The cgroup namespace comes after: descriptors opened in it could not move a process to the agent's group. */
@@ -121,13 +129,11 @@ void box_child(const struct box_plan *given)
 		fail(p, step);
 	need(p, STEP_USERNS, setgroups(0, NULL) == 0 && unshare(CLONE_NEWUSER) == 0 && maps_written(p, listener));
 	need(p, STEP_IDS, box_ids_become(0, 0));
+	need(p, STEP_DEATHSIG, dies_with_sandboxd(p)); /* again: the change of ids has cleared it */
 	need(p, STEP_DESCRIPTORS, arrange(p, agent, n));
 	need(p, STEP_RLIMITS, set_rlimits(&p->limits));
 	need(p, STEP_CAPS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && box_caps());
 	need(p, STEP_LANDLOCK, box_landlock());
-	/* After the last change of ids, which would clear it. Had sandboxd died before, its end of the control
-	 * pipe would be closed, and the runner looks there. */
-	need(p, STEP_DEATHSIG, prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
 	umask(022);
 	struct box_note note = {.what = NOTE_EXEC};
 	need(p, STEP_SECCOMP,

@@ -30,6 +30,7 @@ struct box_place {
 	const char *stage;  /* an empty root-owned folder to build on */
 	const char *runner; /* folder with the programs of the box */
 	uint16_t port;      /* the gateway's, inside */
+	int parent;         /* pidfd of sandboxd */
 	struct box_filters filters;
 };
 

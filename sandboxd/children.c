@@ -114,9 +114,8 @@ static void become(const struct app *app, const struct child_row *row, int fds[C
 	if (sigprocmask(SIG_SETMASK, &none, NULL) != 0 || setsid() < 0 || fds[0] < 0 || !arrange(fds) ||
 	    setrlimit(RLIMIT_CORE, &no_core) != 0 || setgroups(row->shared ? 1 : 0, &shared) != 0 ||
 	    setresgid(role->gid, role->gid, role->gid) != 0 || setresuid(role->uid, role->uid, role->uid) != 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) !=
-		0) /* last: changing ids clears it; the control end covers the gap */
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 ||
+	    getppid() != app->pid) /* last: ids clear it */
 		fatal("cannot become %s: %m", row->name);
 	execve(program, argv, env);
 	fatal("cannot run %s: %m", program);

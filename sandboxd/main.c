@@ -197,6 +197,7 @@ int main(int argc, char **argv)
 	static struct app app; /* large, and as long-lived as the process */
 	(void)argv;
 	start_clean(argc);
+	app.pid = getpid();
 	app.conf_fd = settings_load(&app.conf);
 	make_folders(&app.conf);
 	catch_signals(&app);

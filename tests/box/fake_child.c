@@ -7,6 +7,7 @@
 #include "lib/conf.h"
 #include "lib/place.h"
 #include "lib/wire.h"
+#include "tests/box/uids.h"
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { UIDS = 910000000, BOX_UIDS = 910010000, BOXES = 4 };
+enum { BOXES = 4 };
 
 static uint8_t frame[CF_MAXFRAME];
 
@@ -25,23 +26,24 @@ static int give_conf(void)
 	static const char *const roles[] = {"stored", "gateway", "fcgi", "steward"};
 	if (!place_init())
 		return 1;
+	const uint32_t uids = test_uids(place_root()), box_uids = uids + 10000;
 	const struct cf_global g = {.run_dir = place_dir(PLACE_RUN),
 				    .state_dir = place_dir(PLACE_STATE),
 				    .log_dir = place_dir(PLACE_LOG),
 				    .libexec_dir = place_dir(PLACE_LIBEXEC),
-				    .web_gid = UIDS + 8,
+				    .web_gid = uids + 8,
 				    .gateway_port = 9797,
-				    .box_uid_base = BOX_UIDS,
+				    .box_uid_base = box_uids,
 				    .max_boxes = BOXES,
 				    .fcgi_threads = 1,
 				    .fcgi_threads_max = 1,
 				    .request_deadline_ms = 1000};
 	bool ok = bundle_add(3, frame, cf_put_global(frame, sizeof frame, 0, &g));
 	for (unsigned i = 0; i < 4; i++) {
-		const struct cf_role r = {.name = roles[i], .uid = UIDS + i, .gid = UIDS + i};
+		const struct cf_role r = {.name = roles[i], .uid = uids + i, .gid = uids + i};
 		ok = ok && bundle_add(3, frame, cf_put_role(frame, sizeof frame, 0, &r));
 	}
-	const struct cf_shared_gid s = {.gid = UIDS + 9};
+	const struct cf_shared_gid s = {.gid = uids + 9};
 	const struct cf_secret secrets[] = {{"run-token", "steward"}, {"key", "gateway"}};
 	ok = ok && bundle_add(3, frame, cf_put_shared_gid(frame, sizeof frame, 0, &s));
 	for (int i = 0; i < 2; i++)

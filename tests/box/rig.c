@@ -4,6 +4,7 @@
 #include "lib/names.h"
 #include "lib/num.h"
 #include "lib/own.h"
+#include "tests/box/uids.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -135,7 +136,7 @@ void rig_open(struct rig *r, const char *program, unsigned slots)
 	r->boxes.place = (struct box_place){.stage = stage, .runner = runner, .port = RIG_PORT};
 	r->boxes.sink = (struct box_sink){on_spawned, on_refused, on_opened, on_closed, on_exited, on_gone, r};
 	if (!loop_open(&r->loop) || !loop_add(&r->loop, &r->signals, fd, EPOLLIN, on_signal, r) ||
-	    !boxes_init(&r->boxes, &r->loop, slots, 900000000) || !box_filters_make(&r->boxes.place.filters) ||
+	    !boxes_init(&r->boxes, &r->loop, slots, test_uids(r->dir)) || !box_filters_make(&r->boxes.place.filters) ||
 	    !cg_open(&r->boxes.cg, r->dir, &why))
 		fatal("%s: %m", why);
 }

@@ -8,6 +8,7 @@
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/place.h"
+#include "tests/box/uids.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,8 @@
 
 #include <cmocka.h>
 
-enum { UIDS = 910000000, BOX_UIDS = 910010000, PATIENCE = 20000 };
+enum { PATIENCE = 20000 };
+static uint32_t uids, box_uids; /* the daemons' and the boxes' */
 
 static char root[64], logs[16384];
 static pid_t daemon_pid;
@@ -270,12 +272,14 @@ static void down(void)
 	int status;
 	uint64_t from = timer_ms();
 	kill(daemon_pid, SIGTERM);
-	for (int i = 0; i < 900 && waitpid(daemon_pid, &status, WNOHANG) == 0; i++)
+	int i = 0;
+	while (i++ < 900 && waitpid(daemon_pid, &status, WNOHANG) == 0)
 		usleep(10000);
+	daemon_pid = i <= 900 ? 0 : daemon_pid;
 	assert_in_range(timer_ms() - from, 0, 5000);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		fail_msg("status %x: %s", (unsigned)status, (read_logs(0), logs));
-	assert_int_equal(processes(UIDS, BOX_UIDS + 100), 0);
+	assert_int_equal(processes(uids, box_uids + 100), 0);
 	assert_int_not_equal(access(place_dir(PLACE_RUN), F_OK), 0);
 	uint64_t hash = 14695981039346656037u; /* as sandboxd names its group */
 	for (const char *p = place_dir(PLACE_RUN); *p != '\0'; p++)
@@ -289,10 +293,23 @@ static void refuses(void (*first)(void), const char *text)
 	int status;
 	launch(first);
 	assert_int_equal(waitpid(daemon_pid, &status, 0), daemon_pid);
+	daemon_pid = 0;
 	read_logs(100);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 1 || strstr(logs, text) == NULL)
 		fail_msg("status %x, not \"%s\" but: %s", (unsigned)status, text, logs);
-	assert_int_equal(processes(UIDS, BOX_UIDS + 100), 0);
+	assert_int_equal(processes(uids, box_uids + 100), 0);
+}
+
+/* After a test that failed half-way. */
+static int stop_daemon(void **state)
+{
+	(void)state;
+	if (daemon_pid > 0) {
+		kill(daemon_pid, SIGKILL);
+		waitpid(daemon_pid, NULL, 0);
+	}
+	daemon_pid = 0;
+	return wait_none(uids, box_uids + 100) ? 0 : -1;
 }
 
 static void a_box_from_hello_to_gone(void **state)
@@ -330,7 +347,7 @@ static void a_box_from_hello_to_gone(void **state)
 	expect(STEWARD, SBX_EXITED, NULL);
 	expect(STEWARD, SBX_GONE, NULL);
 	expect(GATEWAY, SBX_CLOSE, NULL);
-	assert_int_equal(processes(BOX_UIDS, BOX_UIDS + 100), 0);
+	assert_int_equal(processes(box_uids, box_uids + 100), 0);
 	assert_int_equal(lines_of("/proc/self/mountinfo"), mounts);
 	send_kill("never-there", BOX_WORK);
 	expect(STEWARD, SBX_GONE, NULL);
@@ -348,8 +365,8 @@ static void daemons_have_only_theirs(void **state)
 		char path[400], text[4096];
 		struct stat st;
 		snprintf(path, sizeof path, "/proc/%s", e->d_name);
-		if (e->d_name[0] < '1' || e->d_name[0] > '9' || stat(path, &st) != 0 || st.st_uid < UIDS ||
-		    st.st_uid >= UIDS + 4)
+		if (e->d_name[0] < '1' || e->d_name[0] > '9' || stat(path, &st) != 0 || st.st_uid < uids ||
+		    st.st_uid >= uids + 4)
 			continue;
 		seen++;
 		snprintf(path, sizeof path, "/proc/%s/status", e->d_name);
@@ -357,14 +374,19 @@ static void daemons_have_only_theirs(void **state)
 		ssize_t n = read(fd, text, sizeof text - 1);
 		text[n > 0 ? n : 0] = '\0';
 		assert_non_null(strstr(text, "NoNewPrivs:\t1"));
-		assert_non_null(strstr(text, "Groups:\t910000009 \n"));
+		char groups[32];
+		snprintf(groups, sizeof groups, "Groups:\t%u \n", uids + 9);
+		assert_non_null(strstr(text, groups));
 		assert_non_null(strstr(text, "CapPrm:\t0000000000000000"));
-		snprintf(path, sizeof path, "/proc/%s/environ", e->d_name);
-		own_fd int env = open(path, O_RDONLY);
-		n = read(env, text, sizeof text);
-		assert_int_equal(n, (ssize_t)sizeof "PATH=/usr/local/bin:/usr/bin:/bin\0LANG=C.UTF-8\0TZ=UTC");
+		ssize_t env = 0; /* none before it has become its program */
+		for (int k = 0; env == 0 && k < PATIENCE / 10; k++, usleep(10000)) {
+			snprintf(path, sizeof path, "/proc/%s/environ", e->d_name);
+			own_fd int from = open(path, O_RDONLY);
+			env = read(from, text, sizeof text);
+		}
+		assert_int_equal(env, (ssize_t)sizeof "PATH=/usr/local/bin:/usr/bin:/bin\0LANG=C.UTF-8\0TZ=UTC");
 		/* 0-2, control, configuration, secrets, perhaps listeners and the test's own door; "." and ".." */
-		bool stored = st.st_uid == UIDS, fcgi = st.st_uid == UIDS + 2;
+		bool stored = st.st_uid == uids, fcgi = st.st_uid == uids + 2;
 		int want = 2 + 6 + (stored ? 2 : fcgi ? 1 : 1);
 		assert_int_equal(descriptors((pid_t)atoi(e->d_name)), want);
 	}
@@ -373,14 +395,14 @@ static void daemons_have_only_theirs(void **state)
 	struct stat st;
 	assert_int_equal(stat(in_root(PLACE_RUN, "/" PLACE_FCGI_SOCK), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0660);
-	assert_int_equal(st.st_gid, UIDS + 8);
+	assert_int_equal(st.st_gid, uids + 8);
 	assert_int_equal(stat(in_root(PLACE_RUN, "/public"), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0750);
 	assert_int_equal(stat(in_root(PLACE_RUN, "/" PLACE_ADMIN_SOCK), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(stat(in_root(PLACE_STATE, "/store"), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
-	assert_int_equal(st.st_uid, UIDS);
+	assert_int_equal(st.st_uid, uids);
 	down();
 }
 
@@ -456,7 +478,7 @@ static void lies_cost_only_the_liar(void **state)
 		close(fds[1]);
 		meet(STEWARD);
 		assert_int_equal(kill(daemon_pid, 0), 0);
-		assert_int_equal(processes(BOX_UIDS, BOX_UIDS + 100), 0);
+		assert_int_equal(processes(box_uids, box_uids + 100), 0);
 		if (i == 0)
 			before = descriptors(daemon_pid);
 		else
@@ -492,7 +514,7 @@ static void its_death_is_everyones(void **state)
 		if (i == 0) {
 			close(spawn("bomb", BOX_WORK, "bomb 60"));
 			expect(STEWARD, SBX_SPAWNED, NULL);
-			for (int k = 0; k < 500 && processes(BOX_UIDS, BOX_UIDS + 100) < 40; k++)
+			for (int k = 0; k < 500 && processes(box_uids, box_uids + 100) < 40; k++)
 				usleep(10000);
 		} else {
 			close(spawn("a", BOX_WORK, "hold"));
@@ -501,7 +523,8 @@ static void its_death_is_everyones(void **state)
 		}
 		kill(daemon_pid, SIGKILL);
 		waitpid(daemon_pid, NULL, 0);
-		assert_true(wait_none(UIDS, BOX_UIDS + 100));
+		daemon_pid = 0;
+		assert_true(wait_none(uids, box_uids + 100));
 		assert_int_equal(lines_of("/proc/self/mountinfo"), mounts);
 	}
 	up();
@@ -615,6 +638,8 @@ int main(void)
 	snprintf(root, sizeof root, "/tmp/pfd.XXXXXX");
 	if (mkdtemp(root) == NULL || setenv("PINFOLD_ROOT", root, 1) != 0 || !place_init())
 		return 1;
+	uids = test_uids(root);
+	box_uids = uids + 10000;
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	signal(SIGPIPE, SIG_IGN);
 	for (int i = 0; i < 2; i++) {
@@ -626,10 +651,13 @@ int main(void)
 			return 1;
 	}
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_box_from_hello_to_gone), cmocka_unit_test(daemons_have_only_theirs),
-	    cmocka_unit_test(lies_cost_only_the_liar),  cmocka_unit_test(its_death_is_everyones),
-	    cmocka_unit_test(stops_with_boxes_at_work), cmocka_unit_test(only_one_of_an_instance),
-	    cmocka_unit_test(refuses_to_start),
+	    cmocka_unit_test_teardown(a_box_from_hello_to_gone, stop_daemon),
+	    cmocka_unit_test_teardown(daemons_have_only_theirs, stop_daemon),
+	    cmocka_unit_test_teardown(lies_cost_only_the_liar, stop_daemon),
+	    cmocka_unit_test_teardown(its_death_is_everyones, stop_daemon),
+	    cmocka_unit_test_teardown(stops_with_boxes_at_work, stop_daemon),
+	    cmocka_unit_test_teardown(only_one_of_an_instance, stop_daemon),
+	    cmocka_unit_test_teardown(refuses_to_start, stop_daemon),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	run("rm -rf %s", root);
