@@ -18,8 +18,9 @@ struct audit_walk {
 	uint64_t broken_line, broken_bytes;
 	char broken_digest[65];
 	/* the fault */
-	uint64_t at;   /* line of the present file */
-	char why[300]; /* "" : none */
+	char path[512], broken_path[512]; /* path: the caller's, of the present file; at a fault, of the one at fault */
+	uint64_t at;                      /* line of it */
+	char why[300];                    /* "" : none */
 };
 
 /* True: this file is sound and follows what came before. */

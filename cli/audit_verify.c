@@ -31,9 +31,17 @@ static bool take_broken(struct audit_walk *w, const char *line, size_t n)
 		return fault(w, "no memory");
 	w->broken = true;
 	w->broken_line = w->at;
+	memcpy(w->broken_path, w->path, sizeof w->broken_path);
 	w->broken_bytes = n;
 	hex(sum, sizeof sum, w->broken_digest);
 	return true;
+}
+
+static bool unexplained(struct audit_walk *w)
+{
+	w->at = w->broken_line;
+	memcpy(w->path, w->broken_path, sizeof w->path);
+	return fault(w, "it cannot be read, and no line says that a crash cut it short");
 }
 
 static bool explains(struct audit_walk *w, const char *line, size_t n, const struct audit_seen *s)
@@ -72,8 +80,7 @@ static bool take_line(struct audit_walk *w, const char *line, size_t n)
 	if (!s.sound)
 		return fault(w, "it was changed: its hash does not fit");
 	if (w->broken && !explains(w, line, n, &s)) {
-		w->at = w->broken_line;
-		return fault(w, "it cannot be read, and no line says that a crash cut it short");
+		return unexplained(w);
 	}
 	if (!follows(w, &s))
 		return false;
@@ -118,8 +125,5 @@ bool audit_walk_file(struct audit_walk *w, FILE *f)
 
 bool audit_walk_end(struct audit_walk *w)
 {
-	if (!w->broken)
-		return true;
-	w->at = w->broken_line;
-	return fault(w, "it cannot be read, and no line says that a crash cut it short");
+	return !w->broken || unexplained(w);
 }

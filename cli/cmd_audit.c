@@ -41,16 +41,16 @@ static void name_of(char path[512], unsigned k)
 	snprintf(path, 512, k == 0 ? "%s/%s" : "%s/%s.%u", place_dir(PLACE_LOG), AUDIT_FILE, k);
 }
 
-static int print_fault(const struct cli *cli, const char *path, const struct audit_walk *w)
+static int print_fault(const struct cli *cli, const struct audit_walk *w)
 {
 	if (cli->json)
-		printf("{\"ok\":false,\"file\":\"%s\",\"line\":%" PRIu64 ",\"why\":\"%s\"}\n", path, w->at, w->why);
+		printf("{\"ok\":false,\"file\":\"%s\",\"line\":%" PRIu64 ",\"why\":\"%s\"}\n", w->path, w->at, w->why);
 	else
-		fprintf(stderr, "%s:%" PRIu64 ": %s\n", path, w->at, w->why);
+		fprintf(stderr, "%s:%" PRIu64 ": %s\n", w->path, w->at, w->why);
 	return EXIT_FAILED;
 }
 
-static int walk(struct audit_walk *w, const struct cli *cli, const char *path, bool may_lack, unsigned *files)
+static int walk(struct audit_walk *w, const char *path, bool may_lack, unsigned *files)
 {
 	FILE *f = open_file(path);
 
@@ -61,30 +61,44 @@ static int walk(struct audit_walk *w, const struct cli *cli, const char *path, b
 		return EXIT_FAILED;
 	}
 	++*files;
+	snprintf(w->path, sizeof w->path, "%s", path);
 	bool ok = audit_walk_file(w, f);
 	fclose(f);
-	return ok ? 0 : print_fault(cli, path, w);
+	return ok ? 0 : EXIT_FAILED;
 }
 
-static int verify(const struct cli *cli, int argc, char **argv)
+/* Whole as long as the log was not rotated under our eyes. */
+static ino_t newest(void)
 {
-	static struct audit_walk w;
+	char path[512];
+	struct stat st;
+
+	name_of(path, 0);
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+static int verify(const struct cli *cli, int argc, char **argv, bool again)
+{
+	struct audit_walk w = {0};
 	char path[512] = "";
 	unsigned files = 0;
 	int status = 0;
+	ino_t before = newest();
 
 	for (int i = 0; i < argc && status == 0; i++) {
 		snprintf(path, sizeof path, "%s", argv[i]);
-		status = walk(&w, cli, path, false, &files);
+		status = walk(&w, path, false, &files);
 	}
 	for (unsigned k = AUDIT_GENERATIONS_MAX + 1; argc == 0 && k > 0 && status == 0; k--) {
 		name_of(path, k - 1);
-		status = walk(&w, cli, path, k > 1, &files);
+		status = walk(&w, path, k > 1, &files);
 	}
+	if (argc == 0 && again && newest() != before)
+		return verify(cli, argc, argv, false);
 	if (status == 0 && !audit_walk_end(&w))
-		status = print_fault(cli, path, &w);
+		status = EXIT_FAILED;
 	if (status != 0)
-		return status;
+		return w.why[0] != '\0' ? print_fault(cli, &w) : status;
 	if (cli->json)
 		printf("{\"ok\":true,\"files\":%u,\"lines\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64
 		       ",\"torn\":%" PRIu64 ",\"undone\":%" PRIu64 ",\"lost\":%" PRIu64 "}\n",
@@ -191,7 +205,7 @@ int cmd_audit(struct cli *cli, int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 
 	if (strcmp(what, "verify") == 0 && (argc < 3 || argv[2][0] != '-'))
-		return verify(cli, argc - 2, argv + 2);
+		return verify(cli, argc - 2, argv + 2, true);
 	if (strcmp(what, "tail") == 0)
 		return tail(argc - 1, argv + 1);
 	return usage("audit verify [FILE...], or audit tail [-n N] [-f]");

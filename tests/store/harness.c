@@ -41,7 +41,13 @@ static int make_conf(const struct rig *r)
 	static const char *const names[] = {"fcgi", "gateway", "steward"};
 	uint8_t buf[4096];
 	int fd = bundle_new("conf");
-	struct cf_global g = {.run_dir = r->dir, .state_dir = r->state, .log_dir = r->state, .libexec_dir = r->dir};
+	struct cf_global g = {.run_dir = r->dir,
+			      .state_dir = r->state,
+			      .log_dir = r->logs,
+			      .libexec_dir = r->dir,
+			      .audit_redact = r->audit_redact,
+			      .audit_max_bytes = r->audit_max_bytes,
+			      .audit_generations = r->audit_generations};
 	if (fd < 0)
 		fatal("memfd: %m");
 	frame(fd, buf, cf_put_global(buf, sizeof buf, 0, &g));
@@ -76,7 +82,9 @@ void rig_open(struct rig *r, const char *parent)
 	(void)snprintf(r->admin, sizeof r->admin, "%s/admin.sock", r->dir);
 	(void)snprintf(r->state, sizeof r->state, "%s/state", r->dir);
 	(void)snprintf(r->log, sizeof r->log, "%s/log", r->dir);
-	if (mkdir(r->state, 0700) != 0 || chown(r->state, RIG_UID, RIG_UID) != 0)
+	(void)snprintf(r->logs, sizeof r->logs, "%s/audit", r->dir);
+	if (mkdir(r->state, 0700) != 0 || chown(r->state, RIG_UID, RIG_UID) != 0 || mkdir(r->logs, 0700) != 0 ||
+	    chown(r->logs, RIG_UID, RIG_UID) != 0)
 		fatal("%s: %m", r->state);
 	/* Wider than sandboxd makes them, so that the wrong uid gets as far as the check of its uid. */
 	r->listen_fd = chan_listen(r->sock, SOCK_SEQPACKET, 0666, 0, 0, 64);

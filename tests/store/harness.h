@@ -15,10 +15,12 @@ enum rig_role { RIG_FCGI, RIG_GATEWAY, RIG_STEWARD, RIG_ADMIN, RIG_NOBODY, RIG_R
 enum { RIG_UID = 61000 /* stored's; the roles' follow */, RIG_PATIENCE_MS = 10000 };
 
 struct rig {
-	char dir[64], sock[96], admin[96], state[96], log[96];
-	char program[256];                /* PINFOLD_STORED, or ./pinfold-stored */
-	int listen_fd, admin_fd, control; /* control: our end */
+	char dir[64], sock[96], admin[96], state[96], log[96], logs[96]; /* logs: folder of the audit log */
+	char program[256];                                               /* PINFOLD_STORED, or ./pinfold-stored */
+	int listen_fd, admin_fd, control;                                /* control: our end */
 	pid_t pid;
+	bool audit_redact;
+	uint32_t audit_max_bytes, audit_generations; /* 0: the defaults */
 };
 
 /* Makes the folder (below parent, NULL: /tmp) and the sockets. rig_start may be called again after a stop. */

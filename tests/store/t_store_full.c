@@ -20,10 +20,11 @@
 
 #include <cmocka.h>
 
+#include "cli/audit.h"
 #include "tests/store/steps.h"
 
 static char disk[] = "/tmp/pinfold-disk-XXXXXX";
-static char filler[64];
+static char filler[160];
 
 static int setup(void **state)
 {
@@ -149,8 +150,99 @@ static void full_and_free_again(void **state)
 	assert_int_equal(n, 3); /* logs new new-2 */
 }
 
+static enum err issue(const char *id)
+{
+	uint8_t hash[32] = {1};
+	struct st_token_create m = {.tenant = "acme", .kind = 1, .token_id = id, .hash = {hash, 32}, .label = "l"};
+	struct st_ok ok;
+	return st_call_token_create(admin, &m, NULL, &ok, NULL);
+}
+
+static unsigned tokens(void)
+{
+	struct st_token_list m = {.tenant = "acme"};
+	struct st_tokens_are a;
+	struct wire_bytes part;
+	bool bad = false;
+	unsigned n = 0;
+	assert_int_equal(st_call_token_list(admin, &m, NULL, &a, NULL), ERR_OK);
+	while (wire_list_next(&a.items, &part, &bad))
+		n++;
+	return n;
+}
+
+/* Up to the end of the last block there may be room for a few lines. Returns how many were tried. */
+static unsigned issue_until_refused(const char *prefix)
+{
+	unsigned n = 0;
+	char id[32];
+	enum err e;
+	do {
+		(void)snprintf(id, sizeof id, "%s-%u", prefix, n++);
+		e = issue(id);
+	} while (e == ERR_OK);
+	assert_int_equal(e, ERR_AUDIT_UNAVAILABLE);
+	return n;
+}
+
+/* Where no line can be written, what requires one is not done; all else goes on and is counted. */
+static void no_room_for_the_audit_log(void **state)
+{
+	(void)state;
+	char options[64], saved[160], path[160];
+	struct st_run_state a;
+	struct st_token_revoke r = {.tenant = "acme", .token_id = "before"};
+	struct st_ok ok;
+	size_t n;
+	assert_int_equal(rig_stop(&rig, SIGTERM), 0);
+	(void)snprintf(options, sizeof options, "size=64k,mode=0700,uid=%d,gid=%d", RIG_UID, RIG_UID);
+	assert_int_equal(mount("tmpfs", rig.logs, "tmpfs", 0, options), 0);
+	rig_start(&rig);
+	assert_int_equal(issue("before"), ERR_OK);
+	(void)snprintf(saved, sizeof saved, "%s", filler);
+	(void)snprintf(filler, sizeof filler, "%s/filler", rig.logs);
+	fill();
+	char id[32];
+	unsigned given = issue_until_refused("t");
+	unsigned before = tokens();
+	assert_int_equal(before, given); /* "before" and all but the last */
+	assert_int_equal(st_call_token_revoke(admin, &r, NULL, &ok, NULL), ERR_AUDIT_UNAVAILABLE);
+	assert_int_equal(tokens(), before);
+	struct st_run_create m = rig_run("acme", "unlogged");
+	for (int i = 0; i < 3; i++) {
+		(void)snprintf(id, sizeof id, "unlogged-%d", i);
+		m.run = id;
+		assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+		assert_int_equal(cancel(id, &a), ERR_OK);
+	}
+	assert_true(rig_logged(&rig, "the audit log cannot be written"));
+	assert_int_equal(unlink(filler), 0);
+	assert_int_equal(issue("after"), ERR_OK);
+	(void)snprintf(path, sizeof path, "%s/audit.log", rig.logs);
+	char *log = file_read(AT_FDCWD, path, 1 << 20, &n);
+	assert_non_null(log);
+	assert_non_null(strstr(log, "\"event\":\"audit.lost\""));
+	free(log);
+	FILE *f = fopen(path, "r");
+	struct audit_walk w = {0};
+	assert_true(audit_walk_file(&w, f));
+	/* Creation, cancel and end, three times, but for what still found room. */
+	assert_true(w.lost > 0 && w.lost <= 9);
+	fclose(f);
+	/* Started where there is no room for a line. */
+	fill();
+	assert_int_equal(rig_stop(&rig, SIGKILL), SIGKILL);
+	rig_start(&rig);
+	(void)issue_until_refused("late");
+	(void)snprintf(filler, sizeof filler, "%s", saved);
+	assert_int_equal(rig_stop(&rig, SIGTERM), 0);
+	assert_int_equal(umount2(rig.logs, MNT_DETACH), 0);
+	rig_start(&rig);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(logs_are_bounded), cmocka_unit_test(full_and_free_again)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(logs_are_bounded), cmocka_unit_test(full_and_free_again),
+					   cmocka_unit_test(no_room_for_the_audit_log)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""What is done over HTTP is in the audit log with the request id of the answer, and the log is whole."""
+import os, re, subprocess
+from client import *
+
+mine = token()
+
+
+def log():
+    env = dict(os.environ, PINFOLD_ROOT=INSTANCE)
+    out = subprocess.run([CLI, "audit", "tail", "-n", "100000"], env=env, check=True, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def lines(**want):
+    return [x for x in log() if all(x.get(k) == v for k, v in want.items())]
+
+
+def eventually(**want):
+    end = time.monotonic() + 60
+    while not lines(**want) and time.monotonic() < end:
+        time.sleep(0.1)
+    return lines(**want)
+
+
+def runs():
+    body = {"instruction": "x", "files": [{"path": "agent.py", "content": "import time\ntime.sleep(100)\n"}],
+            "allowedPaths": ["agent.py"], "checks": [["git", "diff", "--check"]], "agent": "script"}
+    status, h, b = call("POST", "/v1/runs", body, mine)
+    run = json.loads(b)["runId"]
+    made = lines(event="run.create", run=run)
+    check("a creation has one line, with the answer's request id", len(made) == 1 and made[0]["requestId"] == h["x-request-id"], made)
+    check("and says who", re.fullmatch("api:[A-Za-z0-9._-]+", made[0]["actor"]) is not None, made)
+    until(mine, run, lambda v: v.get("phase") == "executing")
+    check("the start has a line", len(lines(event="run.start", run=run)) == 1)
+    check("the sandbox has a line", [x["box"] for x in eventually(event="sandbox.spawn", run=run)] == ["work"])
+    status, h, b = call("POST", f"/v1/runs/{run}/cancel", b"", mine)
+    made = lines(event="run.cancel", run=run)
+    check("a cancel has one line, with the answer's request id", len(made) == 1 and made[0]["requestId"] == h["x-request-id"], made)
+    call("POST", f"/v1/runs/{run}/cancel", b"", mine)
+    check("asked again, none", len(lines(event="run.cancel", run=run)) == 1)
+    until(mine, run)
+    made = lines(event="run.finish", run=run)
+    check("the end has one line", len(made) == 1 and made[0]["state"] == "cancelled", made)
+    check("the sandbox was destroyed before", lines(event="sandbox.destroy", run=run)
+          and lines(event="sandbox.destroy", run=run)[0]["seq"] < made[0]["seq"])
+    status, h, b = call("DELETE", f"/v1/runs/{run}", bearer=mine)
+    made = lines(event="run.delete", run=run)
+    check("a deletion has one line, with the answer's request id", status == 204 and len(made) == 1
+          and made[0]["requestId"] == h["x-request-id"], (status, made))
+
+
+def tokens():
+    text = operator("token", "create", "--label", "of the test").strip()
+    public = text.split("_")[1]
+    made = lines(event="token.issue", tokenId=public)
+    check("a token has a line", len(made) == 1 and made[0]["label"] == "of the test" and made[0]["actor"] == "operator", made)
+    check("a good token is no event", call("GET", "/v1/runs", bearer=text)[0] == 200 and not lines(event="auth.denied", actor="unproven api:" + public))
+    operator("token", "revoke", public)
+    check("its end has a line", len(lines(event="token.revoke", tokenId=public)) == 1)
+    status, h, b = call("GET", "/v1/runs", bearer=text)
+    made = lines(event="auth.denied", requestId=h["x-request-id"])
+    check("a revoked token has a line", status == 401 and len(made) == 1 and made[0]["code"] == "unauthorized", made)
+    check("that names it and what was asked", made[0]["actor"] == "unproven api:" + public and made[0]["subject"] == "GET /v1/runs", made)
+    secret = text.split("_", 2)[2]
+    check("no secret is in the log", secret not in json.dumps(log()))
+
+
+def flood():
+    before = len(log())
+    for _ in range(300):
+        call("GET", "/v1/runs", bearer="nonsense")
+    check("a flood of wrong tokens is bounded", len(log()) - before < 60, len(log()) - before)
+
+
+def whole():
+    out = operator("audit", "verify")
+    check("the log is whole", out.startswith("the audit log is whole"), out)
+    st = os.stat(os.path.join(INSTANCE, "var/log/pinfold/audit.log"))
+    check("and nobody else's to read", st.st_mode & 0o777 == 0o600 and st.st_uid != 0, oct(st.st_mode))
+
+
+for f in (runs, tokens, flood, whole):
+    case(f.__name__, f)
+done()
