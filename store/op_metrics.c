@@ -78,6 +78,8 @@ void st_on_metrics(struct st_from *from, uint64_t op, const struct st_metrics *m
 	one(&b, "pinfold_store_commits_total", "counter", "Transactions committed.", s.commits);
 	one(&b, "pinfold_store_flushes_total", "counter", "Flushes of the log.", s.flushes);
 	one(&b, "pinfold_store_log_bytes_total", "counter", "Bytes written to the log.", s.log_bytes);
+	one(&b, "pinfold_audit_lost_total", "counter", "Lines that could not be written into the audit log.",
+	    audit_lost(sv->audit));
 	put_processes(&b, sv);
 	put_refusals(&b, sv);
 	if (buf_failed(&b)) {

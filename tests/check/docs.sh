@@ -15,6 +15,9 @@ done
 for name in $(sed -n 's/^    {"\([a-z]*\)".*/\1/p' cli/main.c); do
 	grep -qE "Cm $name\>" man/pinfold.1 || wrong "man/pinfold.1: the command $name is missing"
 done
+for name in $(awk -F '\t' '$1 == "field" { print $2 } $1 == "event" { print $3 }' spec/audit.tab); do
+	grep -qE "^\.(It )?Cm (.* )?$name( |$)" man/pinfold-audit.5 || wrong "man/pinfold-audit.5: $name is missing"
+done
 for text in README.md HACKING.md SECURITY.md CONTRIBUTING.md CHANGELOG.md docs/*.md; do
 	for link in $(grep -o '](\([^)]*\))' "$text" | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^https\?:'); do
 		[ -e "$(dirname "$text")/$link" ] || wrong "$text: $link does not exist"
