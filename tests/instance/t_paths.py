@@ -45,12 +45,15 @@ def allowed(p):
 
 
 def malformed(target):
-    """Is this no plain path? Bad or dangerous escapes, a backslash, an empty segment or one of dots."""
+    """Is this no plain path? Bad or dangerous escapes, bytes that are no UTF-8, a backslash, an empty segment or one of dots."""
     if "\\" in target or re.search(r"%(?![0-9A-Fa-f]{2})", target):
         return True
     if any(int(h, 16) < 0x20 or int(h, 16) in (0x7f, 0x2f, 0x5c) for h in re.findall(r"%(..)", target)):
         return True
-    parts = urllib.parse.unquote(target[1:], "latin-1").split("/")
+    try:
+        parts = urllib.parse.unquote_to_bytes(target[1:]).decode().split("/")
+    except UnicodeDecodeError:
+        return True
     return "" in parts[:-1] or any(x in (".", "..") for x in parts)
 
 
