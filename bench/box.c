@@ -43,7 +43,7 @@ static double bwrap(void)
 			      (char[]){"/bin/true"},
 			      NULL};
 	uint64_t from = rig_ns();
-	pid_t pid = vfork();
+	pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): the cheapest start, to be fair */
 	if (pid == 0) {
 		execvp("bwrap", argv);
 		_exit(127);
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	if (geteuid() != 0)
 		fatal("must be started as root");
 	const char *program = argc > 1 ? argv[1] : "tests/box/probe_runner";
-	int rounds = argc > 2 ? atoi(argv[2]) : 100, others = 0;
+	int rounds = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 100, others = 0;
 	rounds = rounds < 5 ? 5 : rounds > MOST ? MOST : rounds;
 	umask(077);
 	rig_open(&rig, program, 4);

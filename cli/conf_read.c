@@ -374,6 +374,7 @@ static void read_folder(struct out *o, const char *folder)
 	if (n < 0) {
 		o->file = dir;
 		complain(o, "cannot be read: %s", strerror(errno));
+		o->file = folder;
 		return;
 	}
 	for (int i = 0; i < n; i++) {
@@ -382,6 +383,7 @@ static void read_folder(struct out *o, const char *folder)
 		free(list[i]);
 	}
 	free(list);
+	o->file = folder; /* not the names above, which end here */
 }
 
 bool conf_read(int fd)

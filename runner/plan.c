@@ -165,10 +165,9 @@ const char *plan_read(struct plan *p, int fd)
 	arena_init(&p->strings, 1000000);
 	struct upload u;
 	struct item it;
-	int more = 1;
 	if (!upload_open(&u, fd))
 		return u.why;
-	while (!u.why && (more = upload_next(&u, &it)) > 0) {
+	while (!u.why && upload_next(&u, &it) > 0) {
 		if (!keep_item(p, &it))
 			u.why = "the commands of the upload are too large";
 	}

@@ -87,7 +87,7 @@ int cg_pass_down(int base, const char *group, int what)
 /* Our own group in the v2 tree, below its mount; "" for the root or when it is not ours alone. */
 static void delegated_to(char *out, size_t size, const char *mount_point)
 {
-	char text[4096], path[1024], pid[16];
+	char text[4096] = "", path[1024], pid[16];
 	*out = '\0';
 	own_fd int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);

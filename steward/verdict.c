@@ -73,11 +73,10 @@ static bool only_frame(int fd, uint16_t wanted, struct bundle *b, const uint8_t 
 	unsigned found = 0;
 	const uint8_t *p;
 	size_t len;
-	int got;
 	if (!bundle_open(b, fd, BN_MAXFRAME))
 		return false;
 	uint64_t at = b->at;
-	while ((got = bundle_next(b, &p, &len)) > 0) {
+	while (bundle_next(b, &p, &len) > 0) {
 		if (wire_peek(p, len, &number, &op) && number == wanted) {
 			found++;
 			found_at = at;

@@ -89,8 +89,8 @@ static bool count(void *with, struct wire_bytes key, struct wire_bytes value)
 
 void operations_open(struct operations *o, struct txn *t)
 {
-	for (uint8_t role = 0; role < OPERATION_ROLES; role++) {
-		struct key prefix = key_prefix(role_key(role), NULL);
+	for (int role = 0; role < OPERATION_ROLES; role++) {
+		struct key prefix = key_prefix(role_key((uint8_t)role), NULL);
 		table_scan(t, T_OPERATION, &prefix, NULL, count, &o->role[role].rows);
 	}
 }

@@ -65,7 +65,7 @@ run_one() {
 }
 
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=($(cd "$dir/tests/fuzz" && ls fuzz_* | sed -n 's/^fuzz_\([a-z_]*\)$/\1/p'))
+[ ${#names[@]} -gt 0 ] || mapfile -t names < <(cd "$dir/tests/fuzz" && ls fuzz_* | sed -n 's/^fuzz_\([a-z_]*\)$/\1/p')
 for name in "${names[@]}"; do
 	[ -x "$dir/tests/fuzz/fuzz_$name" ] || stop_with "there is no target $name"
 	while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n; done

@@ -1,0 +1,157 @@
+# Running tests and counting what they say. Sourced by tools/ci, which sets top and work and ends with verdict.
+# shellcheck shell=bash disable=SC2154
+passed=0 failed=0 up_pid=
+
+finish() {
+	[ -z "$up_pid" ] || { kill -TERM "$up_pid" 2>/dev/null; wait "$up_pid" 2>/dev/null; }
+	rm -rf --one-file-system "$work"
+}
+trap finish EXIT
+trap 'exit 143' TERM INT
+
+# count NAME STATUS LOG: adds what a test's log says it did; a test that says no number counts as one.
+count() {
+	local name=$1 status=$2 log=$3 good bad last
+	good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test(s).*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+	bad=$(sed -n 's/^\[  FAILED  \].* \([0-9]*\) test(s).*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+	last=$(grep -aE '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)
+	if [ -n "$last" ]; then
+		set -- $last
+		good=$1 bad=$3
+	fi
+	[ "$status" -eq 0 ] && [ "$bad" -eq 0 ] && [ "$good" -eq 0 ] && good=1
+	[ "$status" -ne 0 ] && [ "$bad" -eq 0 ] && bad=1
+	passed=$((passed + good)) failed=$((failed + bad))
+	if [ "$bad" -eq 0 ]; then
+		printf '  ok    %-44s %4d\n' "$name" "$good"
+	else
+		printf '  FAIL  %-44s %4d of %d\n' "$name" "$bad" $((good + bad))
+		grep -aE 'FAIL|ERROR|Error|not ok|Traceback|runtime error|Sanitizer|expected' "$log" | head -n 30 | sed 's/^/        /'
+		tail -n 15 "$log" | sed 's/^/        | /'
+	fi
+}
+
+# one NAME COMMAND...: runs a test and counts it; limit is its time in seconds.
+one() {
+	local name=$1 log=$work/one.log
+	shift
+	# A test that hangs is a failure, not a wait without end.
+	timeout -k 10 "${limit:-600}" "$@" >"$log" 2>&1
+	count "$name" $? "$log"
+}
+
+# make_check LABEL DIR [TESTS=...]: automake's list of tests; with is a command to run make with.
+make_check() {
+	local label=$1 dir=$2 trs log name
+	shift 2
+	say "testing: $label"
+	find "$dir/tests" "$dir" -maxdepth 3 -name '*.trs' -delete 2>/dev/null
+	# shellcheck disable=SC2086
+	${with-} make -C "$dir" -k check -j"$(nproc)" "$@" >"$dir/check.log" 2>&1
+	local status=$? any=no
+	while read -r trs; do
+		any=yes
+		log=${trs%.trs}.log name=${trs#"$dir"/}
+		case $(sed -n 's/^:test-result: //p' "$trs") in
+		PASS) count "$label ${name%.trs}" 0 "$log" ;;
+		SKIP)
+			case " ${may_skip-} " in
+			*" ${name%.trs} "*) ;;
+			*) failed=$((failed + 1)) ;;
+			esac
+			printf '  skip  %s\n' "$label ${name%.trs}"
+			;;
+		*) count "$label ${name%.trs}" 1 "$log" ;;
+		esac
+	done < <(find "$dir" -name '*.trs' | sort)
+	if [ $any = no ] || { [ $status -ne 0 ] && [ $failed -eq 0 ]; }; then
+		tail -n 30 "$dir/check.log"
+		failed=$((failed + 1))
+	fi
+}
+
+# What sanitizers say goes to files, since many processes here have their standard error elsewhere or nowhere.
+# sanitizers_say LEAKS(0|1): sets their options; leaks are looked for only where processes end in an orderly way and
+# may be traced, which daemons may not.
+sanitizers_say() {
+	mkdir -p "$work/reports" && chmod 1777 "$work/reports"
+	export ASAN_OPTIONS="detect_leaks=$1:log_path=$work/reports/asan" UBSAN_OPTIONS="print_stacktrace=1:log_path=$work/reports/ubsan"
+	export TSAN_OPTIONS="log_path=$work/reports/tsan"
+}
+
+# reports LABEL: what they said since is a failure each.
+reports() {
+	local file
+	for file in "$work"/reports/*; do
+		[ -s "$file" ] || continue
+		printf '  FAIL  %s: a sanitizer says\n' "$1"
+		head -n 30 "$file" | sed 's/^/        /'
+		failed=$((failed + 1))
+		rm -f "$file"
+	done
+	if grep -aE 'Sanitizer|runtime error:' "$work/up.err" >"$work/said" 2>/dev/null; then
+		printf '  FAIL  %s: a sanitizer says\n' "$1"
+		head -n 30 "$work/said" | sed 's/^/        /'
+		failed=$((failed + 1))
+	fi
+	: >"$work/up.err"
+}
+
+# with_instance LABEL DIR WEB-SERVER TEST...: these tests, with a running instance.
+with_instance() {
+	local label=$1 dir=$2 web=$3 n line test
+	shift 3
+	say "testing: $label, a running instance behind $web"
+	: >"$work/up.out"
+	PINFOLD_BUILD=$dir "$top/quickstart" up --root "$work/root" --web-server "$web" --config "$top/tests/instance/extra.conf" >"$work/up.out" 2>"$work/up.err" &
+	up_pid=$!
+	for n in $(seq 600); do
+		line=$(sed -n 's/^ready //p' "$work/up.out")
+		[ -n "$line" ] || ! kill -0 $up_pid 2>/dev/null && break
+		sleep 0.1
+	done
+	if [ -z "$line" ]; then
+		tail -n 30 "$work/up.err"
+		failed=$((failed + 1))
+		return
+	fi
+	export PINFOLD_URL PINFOLD_INSTANCE PINFOLD_CLI PINFOLD_UP_PID=$up_pid
+	PINFOLD_URL=$(printf '%s' "$line" | sed 's/.*"url":"\([^"]*\)".*/\1/')
+	PINFOLD_INSTANCE=$work/root PINFOLD_CLI=$work/root/usr/bin/pinfold
+	for test; do
+		one "$label ${test#"$top"/}" "$test"
+	done
+	reports "$label"
+	kill -TERM "$up_pid"
+	wait "$up_pid" 2>/dev/null
+	up_pid=
+	rm -rf --one-file-system "$work/root"
+	one "$label nothing is left behind" "$top/tests/instance/leftovers.sh" "$work/root"
+}
+
+# build_and_test LABEL DIR CONFIGURE...
+build_and_test() {
+	local label=$1 dir=$2
+	shift 2
+	if build_tree "$dir" "$@"; then
+		make_check "$label" "$dir"
+		with_instance "$label" "$dir" lighttpd "$top"/tests/instance/t_*
+	else
+		failed=$((failed + 1))
+	fi
+}
+
+# unit_programs DIR: the built test programs that start no other process and need no root.
+unit_programs() {
+	local f
+	for f in "$1"/tests/unit/t_* "$1"/tests/steward/t_judge "$1"/tests/steward/t_patch "$1"/tests/steward/t_parts "$1"/tests/runner/t_plan; do
+		case $f in *.o | *.log | *.trs | *.Po | *.gcno | *.gcda) continue ;; esac
+		[ -f "$f" ] && [ -x "$f" ] && printf '%s\n' "$f"
+	done
+}
+
+# verdict: the last line of everything.
+verdict() {
+	printf '%d passed, %d failed\n' "$passed" "$failed"
+	[ "$failed" -eq 0 ]
+}
