@@ -69,6 +69,7 @@ function add_codes(h, list, part, k, i) {
     codes[h, status[part[i]]] = codes[h, status[part[i]]] (codes[h, status[part[i]]] != "" ? "," : "") part[i]
   }
 }
+# Not for 304: there Apache keeps back what is not about caching.
 function headers(list, must_have, part, k, i, s) {
   s = "\"X-Request-Id\":{\"$ref\":\"#/components/headers/RequestId\"},\"Cache-Control\":{\"$ref\":\"#/components/headers/CacheControl\"},\"X-Content-Type-Options\":{\"$ref\":\"#/components/headers/NoSniff\"}"
   k = (list == "-" || list == "" ? 0 : split(list, part, ","))
@@ -82,7 +83,7 @@ function headers(list, must_have, part, k, i, s) {
 function responses(h, st, i, s, k, part, e, ref, later) {
   for (st = 200; st < 600; st++) {
     if ((h, st, "shape") in answer) {
-      s = s (s != "" ? "," : "") "\n\"" st "\":{\"description\":" quote(answer[h, st, "text"]) ",\"headers\":" headers(answer[h, st, "headers"], 1)
+      s = s (s != "" ? "," : "") "\n\"" st "\":{\"description\":" quote(answer[h, st, "text"]) ",\"headers\":" (st == 304 ? "{\"ETag\":{\"required\":true,\"schema\":{\"type\":\"string\"}}}" : headers(answer[h, st, "headers"], 1))
       if (answer[h, st, "type"] != "-") {
         ref = answer[h, st, "shape"]
         s = s ",\"content\":{" quote(answer[h, st, "type"]) ":{\"schema\":" (ref == "-" ? "{\"type\":\"string\"}" : "{\"$ref\":\"#/components/schemas/" ref "\"}") "}}"
@@ -113,7 +114,7 @@ function parameters(r, s, p, n, k, part, i, q) {
   return s
 }
 BEGIN {
-  FS = "\t"
+  FS = "\t"; nr = nl = ns = 0
   header["Location"] = "The run's address."
   header["ETag"] = "A strong validator."
   header["Retry-After"] = "Seconds to wait before trying again."
