@@ -2,8 +2,11 @@
 # All measurements as ratios within one run. Run as root on an idle machine; takes about two minutes.
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=${PINFOLD_BUILD:-$top/build}
-. "$top/tools/lib/build.sh"
 say() { printf '%s\n' "$*" >&2; }
+stop_with() { say "bench: $*"; exit 1; }
+. "$top/tools/lib/build.sh"
+. "$top/tools/lib/packages.sh"
+install_packages base bench || exit 1
 build_tree "$build" || exit 1
 cd "$build" || exit 1
 echo "== a box, against bwrap --unshare-all"
@@ -12,6 +15,8 @@ echo "== a durable consume through the whole client path, against the disk's fsy
 ./bench/consume
 echo "== a model call through the gateway, against the same call sent straight to the scripted model"
 "$top/bench/gateway.py"
+echo "== HTTP behind each web server, against a trivial libfcgi responder behind the same"
+PINFOLD_BUILD=$build "$top/bench/web.py"
 echo "== memory of each idle process"
 work=$(mktemp -d /tmp/pinfold-bench.XXXXXX) && chmod 711 "$work"
 "$top/quickstart" up --root "$work/root" >"$work/out" 2>"$work/err" &
