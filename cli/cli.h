@@ -41,6 +41,8 @@ int cmd_config(struct cli *cli, int argc, char **argv);
 int usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* One line of foreign text to a stream: nothing in it can move a cursor or forge a line. */
 void say_foreign(FILE *to, const char *text, size_t n);
+/* Several lines of it to standard output. */
+void say_lines(const char *text, size_t n);
 /* The value of a string member, or "" ; never NULL. */
 const char *member(const struct json *object, const char *key);
 

@@ -2,6 +2,7 @@
 #include <getopt.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "lib/num.h"
@@ -172,8 +173,10 @@ int cmd_artifacts(struct cli *cli, int argc, char **argv)
 	int status = http_call(cli, path, NULL, &answer);
 	if (status != 0)
 		return status;
-	if (name != NULL || cli->json) {
-		/* As it is: for files and pipes. A terminal gets what it asked for with artifacts too. */
+	if ((name != NULL || cli->json) && isatty(STDOUT_FILENO)) {
+		say_lines((const char *)answer.body.p, answer.body.n); /* an agent or its program wrote some of it */
+	} else if (name != NULL || cli->json) {
+		/* As it is: for files and pipes. */
 		fwrite(answer.body.p, 1, answer.body.n, stdout);
 		if (name == NULL)
 			fputc('\n', stdout);

@@ -62,6 +62,17 @@ void say_foreign(FILE *to, const char *text, size_t n)
 	buf_free(&b);
 }
 
+void say_lines(const char *text, size_t n)
+{
+	for (const char *p = text, *end = text + n; p < end;) {
+		const char *stop = memchr(p, '\n', (size_t)(end - p));
+		size_t len = (size_t)((stop != NULL ? stop : end) - p);
+		say_foreign(stdout, p, len);
+		fputc('\n', stdout);
+		p += len + 1;
+	}
+}
+
 const char *member(const struct json *object, const char *key)
 {
 	const struct json *v = object != NULL ? json_get(object, key) : NULL;

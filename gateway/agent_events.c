@@ -10,6 +10,7 @@
 #include "lib/digest.h"
 #include "lib/own.h"
 #include "lib/text.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ enum {
 	TEXT_CAP = 16000,
 	DATA_MAX = 64000,
 	LIST_MAX = 180000,
-	DATA_TOTAL = 1000000
+	DATA_TOTAL = 1000000,
+	NUMBER_MAX = 32
 };
 
 struct line {
@@ -90,6 +92,13 @@ static void write_members(struct jw *w, const struct json *o, unsigned depth)
 	}
 }
 
+/* One that every reader can hold. JSON allows others, and there are parsers that fail at them: whoever reads the
+ * run's events would fail at every later one as well. */
+static bool number_plain(const struct json *v)
+{
+	return v->len <= NUMBER_MAX && isfinite(strtod(v->text, NULL));
+}
+
 /* Depth is bounded by the parser. */
 static void write_clean(struct jw *w, const struct json *v, unsigned depth)
 {
@@ -101,6 +110,7 @@ static void write_clean(struct jw *w, const struct json *v, unsigned depth)
 		jw_bool(w, v->truth);
 		break;
 	case JSON_NUMBER:
+		w->b->failed = w->b->failed || !number_plain(v); /* refuses the line */
 		jw_raw(w, v->text, v->len);
 		break;
 	case JSON_STRING:

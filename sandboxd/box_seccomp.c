@@ -7,6 +7,7 @@
 #include "sandboxd/box_plan.h"
 #include <errno.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
@@ -77,7 +78,7 @@ enum {
 	NEW_NS =
 	    CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET
 };
-enum { AF_KNOWN = 64 };
+enum { AF_KNOWN = 64, PROTOCOL_KNOWN = 32, TYPE_BITS = 0xf };
 
 static bool add_words(scmp_filter_ctx ctx, uint32_t action, const char *words)
 {
@@ -118,6 +119,18 @@ static bool fill_arguments(scmp_filter_ctx ctx)
 		    (!refuse_if(ctx, EAFNOSUPPORT, SCMP_SYS(socket), 0, UINT32_MAX, family) ||
 		     !refuse_if(ctx, EAFNOSUPPORT, SCMP_SYS(socketpair), 0, UINT32_MAX, family)))
 			return false;
+	/* Of the internet protocols only TCP and UDP (0: the type's own; 1: also PF_UNIX). Asking for another one may
+	 * load a module of the host's, and each is more of the kernel to attack. */
+	for (uint32_t p = 2; p < PROTOCOL_KNOWN; p++)
+		if (p != IPPROTO_TCP && p != IPPROTO_UDP &&
+		    !refuse_if(ctx, EPROTONOSUPPORT, SCMP_SYS(socket), 2, UINT32_MAX, p))
+			return false;
+	for (uint32_t bit = PROTOCOL_KNOWN; bit != 0; bit <<= 1)
+		if (!refuse_if(ctx, EPROTONOSUPPORT, SCMP_SYS(socket), 2, bit, bit))
+			return false;
+	if (!refuse_if(ctx, ESOCKTNOSUPPORT, SCMP_SYS(socket), 1, TYPE_BITS, SOCK_RDM) ||
+	    !refuse_if(ctx, ESOCKTNOSUPPORT, SCMP_SYS(socket), 1, TYPE_BITS, SOCK_DCCP))
+		return false;
 	/* Every higher number has a bit above the 64 known ones. */
 	for (uint32_t bit = AF_KNOWN; bit != 0; bit <<= 1)
 		if (!refuse_if(ctx, EAFNOSUPPORT, SCMP_SYS(socket), 0, bit, bit) ||

@@ -93,6 +93,8 @@ static void check(const struct conf *c)
 			fatal("the configuration has no user for %s", needed[i]);
 		if (r->uid == 0 || r->gid == 0)
 			fatal("%s must not run as root; give it a user of its own", needed[i]);
+		if (r->uid == NOBODY) /* what the parser is, and what other services may be */
+			fatal("%s must not run as nobody; give it a user of its own", needed[i]);
 		if (in_range(r->uid, g) || in_range(r->gid, g))
 			fatal("the user of %s (%u) is in the range of box uids; move box_uid_base", needed[i], r->uid);
 		for (size_t j = 0; j < i; j++)

@@ -41,7 +41,8 @@ def test_events(rig, model):
         "number run_id": [run.line(run_id=1)], "other task": [run.line(task_id="other")], "number task": [run.line(task_id=1)],
         "negative": [run.line(sequence=-1)], "text sequence": [run.line(sequence="1")], "float": [run.line(sequence=1.0)],
         "huge": [run.line().replace("\"sequence\": 1", "\"sequence\": 1e400")], "data array": [run.line(data=[])],
-        "data null": [run.line(data=None)], "bad second": [good, "x\n"], "nested": ["[" * 5000 + "\n"],
+        "5,000 digits": [run.line(data={"n": 0}).replace("\"n\": 0", "\"n\": " + "9" * 5000)],
+        "a number beyond any": [good, run.line(data={"n": [0]}).replace("[0]", "[-1e400]")], "data null": [run.line(data=None)], "bad second": [good, "x\n"], "nested": ["[" * 5000 + "\n"],
         "twice": [good.replace("{", "{\"sequence\":1,", 1)], "too long": [run.line(data={"x": "y" * 64000})],
     }.items():
         a = run.send_events(lines)
