@@ -43,6 +43,7 @@ END {
   if (out == "h") {
     print "#ifndef GEN_SCHEMA_H\n#define GEN_SCHEMA_H\n#include \"lib/schema.h\"\n"
     for (i = 0; i < nb; i++) printf "extern const struct schema schema_%s;\n", bodies[i]
+    print "/* Each of them; ends with NULL. */\nextern const struct schema *const schema_all[];"
     print "#endif"
   } else if (out == "c") {
     print "#include \"gen/schema.h\""
@@ -50,5 +51,8 @@ END {
       printf "\nstatic const struct schema_row rows_%s[] = {\n%s\t{.field = NULL},\n};\n", bodies[i], rows[bodies[i]]
       printf "const struct schema schema_%s = {\"%s\", rows_%s};\n", bodies[i], bodies[i], bodies[i]
     }
+    printf "\nconst struct schema *const schema_all[] = {\n"
+    for (i = 0; i < nb; i++) printf "\t&schema_%s,\n", bodies[i]
+    print "\tNULL,\n};"
   } else { print "gen-schema.awk: out must be h or c" > "/dev/stderr"; exit 1 }
 }
