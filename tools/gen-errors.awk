@@ -1,6 +1,6 @@
 # Generates the error table from spec/errors.tab (tab separated).
 #
-#   awk -v out=h|c -f tools/gen-errors.awk spec/errors.tab
+#   awk -v out=h|c|md -f tools/gen-errors.awk spec/errors.tab
 #
 # A line: number, code, HTTP status, retry (yes|no), sentence. The code "dropped" only keeps a number.
 # Refused: a number or code used twice, an unknown status, a retry that is neither yes nor no, no sentence.
@@ -31,6 +31,14 @@ BEGIN {
 END {
   if (failed) exit 1
   if (!n) { print FILENAME ": no errors" > "/dev/stderr"; exit 1 }
+  if (out == "md") {
+    print "# Error codes\n\nMade from `spec/errors.tab` by `make docs`; change that. An error answer is"
+    print "`{\"error\":\"code\",\"message\":\"...\",\"field\":\"...\",\"requestId\":\"...\"}`, `field` only where one place is at fault; or the code is"
+    print "the `error` of a run. \"Again\": the same request may succeed later without being changed. Which route answers what:"
+    print "[api.md](api.md).\n\n| code | status | again | what to do |\n| --- | --- | --- | --- |"
+    for (i = 0; i < n; i++) { s = sentence[i]; gsub(/\|/, "\\|", s); printf "| `%s` | %d | %s | %s |\n", name[i], status[i], (retry[i] == "true" ? "yes" : "no"), s }
+    exit
+  }
   print "/* Generated from spec/errors.tab by tools/gen-errors.awk; do not edit. */"
   if (out == "h") {
     print "#ifndef GEN_ERRORS_H\n#define GEN_ERRORS_H\n#include <stdbool.h>\n#include <stdint.h>\n\nenum err {\n\tERR_OK = 0,"
@@ -45,5 +53,5 @@ END {
     print "};\n\nconst struct err_row *err_row(enum err e)\n{\n\tsize_t i = (size_t)e;\n\tif (i >= sizeof rows / sizeof rows[0] || rows[i].code == NULL)\n\t\ti = ERR_INTERNAL_ERROR;\n\treturn &rows[i];\n}\n"
     print "const char *err_code(enum err e)\n{\n\treturn err_row(e)->code;\n}\n"
     print "enum err err_find(const char *code)\n{\n\tfor (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)\n\t\tif (rows[i].code != NULL && strcmp(rows[i].code, code) == 0)\n\t\t\treturn (enum err)i;\n\treturn ERR_INTERNAL_ERROR;\n}"
-  } else { print "gen-errors.awk: out must be h or c" > "/dev/stderr"; exit 1 }
+  } else { print "gen-errors.awk: out must be h, c or md" > "/dev/stderr"; exit 1 }
 }

@@ -1,6 +1,6 @@
 # Generates the numbers of GET /v1/limits from spec/limits.tab (tab separated).
 #
-#   awk -v out=h|md -f tools/gen-limits.awk spec/routes.tab spec/schema.tab spec/limits.tab
+#   awk -v out=h -f tools/gen-limits.awk spec/routes.tab spec/schema.tab spec/limits.tab
 #
 # A line: group, name, value, unit, sentence. See the table's head for what a value may be.
 # Refused: a name twice, rows of one group apart, a place that the other tables do not have.
@@ -36,7 +36,7 @@ nfile == 2 { bound[$1, $2, "min"] = $5; bound[$1, $2, "max"] = $6; bound[$1, $2,
   seen[$1, $2] = 1
   if ($1 != last) { if ($1 in groups) die("the rows of " $1 " are not together"); groups[$1] = 1; last = $1 }
   number = place($3)
-  group[n] = $1; name[n] = $2; value[n] = $3; num[n] = number; unit[n] = $4; text[n] = $5; n++
+  group[n] = $1; name[n] = $2; value[n] = $3; num[n] = number; n++
 }
 END {
   if (failed) exit 1
@@ -52,11 +52,5 @@ END {
       printf "\t%s(\"%s\", %s)%s\n", (num[i] != "" ? "NUMBER" : toupper(part[1])), name[i], (num[i] != "" ? num[i] : part[2]), (i < n - 1 ? " \\" : "")
     }
     print "#endif"
-  } else if (out == "md") {
-    print "| limit | value | unit | of what |\n| --- | --- | --- | --- |"
-    for (i = 0; i < n; i++) {
-      split(value[i], part, ":")
-      printf "| `%s.%s` | %s | %s | %s |\n", group[i], name[i], (num[i] != "" ? num[i] : "configured"), unit[i], text[i]
-    }
-  } else { print "gen-limits.awk: out must be h or md" > "/dev/stderr"; exit 1 }
+  } else { print "gen-limits.awk: out must be h" > "/dev/stderr"; exit 1 }
 }

@@ -128,6 +128,7 @@ nfile == 1 { if ($2 != "dropped") { status[$2] = $3; retry[$2] = $4 }; next }
 nfile == 2 {
   side[nr] = $1; method[nr] = $2; path[nr] = $3; who[nr] = $4; audience[nr] = $5; limit[nr] = $6; ctype[nr] = $7; rights[nr] = $8; handler[nr] = $9
   if ($1 == "public") known[$9] = 1
+  limit_of[$9] = $6
   nr++; next
 }
 nfile == 3 {
@@ -139,12 +140,13 @@ nfile == 3 {
   if ($3 == "integer") { if ($5 != "-") s = s ",\"minimum\":" $5; if ($6 != "-") s = s ",\"maximum\":" $6 }
   if ($3 == "map") { if ($5 != "-") s = s ",\"minProperties\":" $5; if ($6 != "-") s = s ",\"maxProperties\":" $6 }
   bounds["body " b, $2] = s
+  bound_of[b, $2, "min"] = $5; bound_of[b, $2, "max"] = $6; bound_of[b, $2, "maxbytes"] = $7
   range["body " b, $2] = ($5 == "-" && $6 == "-" || $3 == "string" && $6 == "-" ? "" : ($5 == "-" ? "" : $5) " to " ($6 == "-" ? "the tenant's limit" : $6)) ($7 == "-" || $7 == $6 ? "" : ($6 == "-" ? "" : ", ") "at most " $7 " bytes")
   list[b] = list[b] $2 "\n"
   codes_of[b] = codes_of[b] (codes_of[b] != "" ? "," : "") $8 (NF == 9 ? "," $9 : "")
   next
 }
-nfile == 4 { limit_rows[nl++] = $1 "\t" $2 "\t" $3 "\t" $5; next }
+nfile == 4 { limit_rows[nl++] = $1 "\t" $2 "\t" $3 "\t" $5 "\t" $4; next }
 $1 == "about" || $1 == "query" || $1 == "header" || $1 == "answer" || $1 == "error" { if (!($2 in known)) die("no public route has the handler " $2) }
 $1 == "about" { about[$2] = $3; next }
 $1 == "query" || $1 == "header" { if (NF != 5) die("five columns"); plain($4); inputs[$2] = inputs[$2] $1 "\t" $3 "\t" $4 "\t" $5 "\n"; next }
@@ -245,6 +247,12 @@ END {
     }
     print "\n## For agents, inside a sandbox\n\nAt `http://127.0.0.1:9797` (the configured port), with the run's own tokens. These are not in `openapi.json`.\n\n| route | token for | body up to |\n| --- | --- | --- |"
     for (r = 0; r < nr; r++) if (side[r] == "internal") printf "| `%s %s` | %s | %s |\n", method[r], path[r], audience[r], (limit[r] + 0 ? limit[r] " bytes" : "")
+    print "\n## Limits\n\nWhat `GET /v1/limits` names. \"configured\" is the administrator's number for this tenant or service.\n\n| limit | value | unit | of what |\n| --- | --- | --- | --- |"
+    for (i = 0; i < nl; i++) {
+      split(limit_rows[i], lr, "\t"); split(lr[3], part, ":")
+      v = (lr[3] ~ /^[0-9]+$/ ? lr[3] : part[1] == "routes" ? limit_of[part[2]] : part[1] == "schema" ? bound_of[part[2], part[3], part[4]] : "configured")
+      printf "| `%s.%s` | %s | %s | %s |\n", lr[1], lr[2], v, lr[5], lr[4]
+    }
     print "\n## Shapes\n\nA client must take fields that are not named here."
     for (i = 0; i < ns; i++) {
       printf "\n### %s\n\n| field | type | always | |\n| --- | --- | --- | --- |\n", shape_order[i]

@@ -15,6 +15,9 @@ run() { # generator, file
 	routes) $awk -v out=h -f "$src/tools/gen-routes.awk" "$2" ;;
 	fsm) $awk -v out=c -f "$src/tools/gen-fsm.awk" "$src/spec/errors.tab" "$2" ;;
 	audit) $awk -v out=c -f "$src/tools/gen-audit.awk" "$2" ;;
+	limits) $awk -v out=h -f "$src/tools/gen-limits.awk" "$src/spec/routes.tab" "$src/spec/schema.tab" "$2" ;;
+	openapi) $awk -v out=json -f "$src/tools/gen-openapi.awk" "$src/spec/errors.tab" "$src/spec/routes.tab" "$src/spec/schema.tab" \
+		"$src/spec/limits.tab" "$2" ;;
 	schema) $awk -v out=c -f "$src/tools/gen-schema.awk" "$src/spec/errors.tab" "$2" ;;
 	esac
 }
@@ -39,6 +42,8 @@ takes errors "$src/spec/errors.tab"
 takes routes "$src/spec/routes.tab"
 takes fsm "$src/spec/run.fsm"
 takes schema "$src/spec/schema.tab"
+takes limits "$src/spec/limits.tab"
+takes openapi "$src/spec/responses.tab"
 takes audit "$src/spec/audit.tab"
 
 field='field|why|str|keep'
@@ -113,6 +118,35 @@ refuses schema 'b f twice' <<'END'
 b|f|integer|yes|1|2|-|invalid_json
 b|f|integer|yes|1|2|-|invalid_json
 END
+
+refuses limits 'a.b twice' <<'END'
+a|b|1|bytes|A.
+a|b|2|bytes|A.
+END
+refuses limits 'not together' <<'END'
+a|b|1|bytes|A.
+c|b|2|bytes|A.
+a|d|2|bytes|A.
+END
+echo 'a|b|1|bytes' | refuses limits 'five columns'
+echo 'a|b|1|bytes|' | refuses limits 'no unit or no sentence'
+echo 'a|b|many|bytes|A.' | refuses limits 'a value is'
+echo 'a|b|routes:nothing:body|bytes|A.' | refuses limits 'no route has'
+echo 'a|b|schema:run_create:nothing:max|bytes|A.' | refuses limits 'no bound'
+echo 'a|b|schema:run_create:files[]:max|bytes|A.' | refuses limits 'is no bound'
+
+echo 'about|nothing|A.' | refuses openapi 'no public route has'
+echo 'about|chat|A.' | refuses openapi 'no public route has'
+echo 'answer|run_show|20|-|-|-|A.' | refuses openapi 'answer, handler'
+echo 'answer|run_show|200|-|-|X-Unknown|A.' | refuses openapi 'unknown header'
+echo 'query|run_show|x|text|A.' | refuses openapi 'unknown type text'
+echo 'shape|S|a.b|string|yes|' | refuses openapi 'has no parent'
+echo 'shape|S|a|text|yes|' | refuses openapi 'unknown type text'
+echo 'verb|S|a' | refuses openapi 'unknown line'
+echo 'answer|run_show|200|application/json|Nothing|-|A.' | refuses openapi 'no shape Nothing'
+grep -v '^about.run_show' "$src/spec/responses.tab" >less.tab
+echo >>count
+run openapi less.tab >out 2>err && echo "gen-openapi.awk takes a route without a sentence" >>bad
 
 # A good machine, then one word changed at a time.
 machine='machine m
