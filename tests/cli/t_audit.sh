@@ -5,11 +5,12 @@ cli=${PINFOLD_CLI_UNDER_TEST:-./cli/pinfold}
 root=$(mktemp -d /tmp/pinfold-audit.XXXXXX) || exit 1
 trap 'rm -rf "$root"' EXIT
 export PINFOLD_ROOT=$root
-dir=$root/var/log/pinfold
+# Where this build looks for it, whatever its prefix.
+dir=$(dirname "$("$cli" audit tail 2>&1 | sed -n 's/^pinfold: \(.*\): No such file.*/\1/p')")
 good=0 bad=0
 check() { if [ "$2" = "$3" ]; then good=$((good + 1)); else bad=$((bad + 1)); echo "FAIL $1: got <$2>, wanted <$3>"; fi; }
 has() { case $2 in *"$3"*) good=$((good + 1)) ;; *) bad=$((bad + 1)); echo "FAIL $1: no <$3> in <$2>" ;; esac; }
-mkdir -p "$dir" || exit 1
+case $dir in "$root"/*) mkdir -p "$dir" || exit 1 ;; *) echo "where is the log of $cli? $dir"; exit 1 ;; esac
 
 prev=$(printf '0%.0s' {1..64}) seq=0
 put() { # event, further members, file
@@ -22,9 +23,9 @@ fresh() {
 	rm -f "$dir"/audit.log*
 	cp "$root/good/"* "$dir/"
 }
-for i in 1 2 3 4; do put run.create ',"agent":"x"' audit.log.2; done
-for i in 1 2 3; do put token.issue ',"tokenId":"k"' audit.log.1; done
-for i in 1 2 3 4 5; do put run.finish ',"state":"failed"' audit.log; done
+for _ in 1 2 3 4; do put run.create ',"agent":"x"' audit.log.2; done
+for _ in 1 2 3; do put token.issue ',"tokenId":"k"' audit.log.1; done
+for _ in 1 2 3 4 5; do put run.finish ',"state":"failed"' audit.log; done
 mkdir "$root/good" && cp "$dir"/* "$root/good/"
 
 said=$("$cli" audit verify 2>&1)

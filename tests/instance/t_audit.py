@@ -69,6 +69,30 @@ def tokens():
     check("no secret is in the log", secret not in json.dumps(log()))
 
 
+PROBE = """import urllib.request, urllib.error, os
+for token in ("", "Bearer nonsense", "Bearer " + "e30." * 9):
+    r = urllib.request.Request(os.environ["PINFOLD_MODEL_GATEWAY_URL"] + "/models", headers={"Authorization": token})
+    try: urllib.request.urlopen(r)
+    except urllib.error.HTTPError as e: assert e.code == 401
+for _ in range(200):
+    try: urllib.request.urlopen(r)
+    except urllib.error.HTTPError: pass
+"""
+
+
+def sandbox():
+    run = start(mine, {"agent.py": PROBE}, agent="script", checks=[["git", "diff", "--check"]])
+    until(mine, run)
+    made = lines(event="auth.denied", run=run)
+    check("an agent that tries tokens has lines, of its run", len(made) >= 3 and {x["actor"] for x in made} == {"sandbox"}
+          and made[0]["subject"] == "GET /internal/v1/models" and made[0]["tenant"] == "default", made[:3])
+    check("but not many", len(made) < 30, len(made))
+    boxes = [(x["event"], x["box"]) for x in log() if x["run"] == run and x["event"].startswith("sandbox.")]
+    check("both boxes were made and destroyed", boxes == [("sandbox.spawn", "work"), ("sandbox.destroy", "work"),
+          ("sandbox.spawn", "check"), ("sandbox.destroy", "check")], boxes)
+    check("its capability was revoked between", len(lines(event="capability.revoke", run=run)) == 1)
+
+
 def flood():
     before = len(log())
     for _ in range(300):
@@ -83,6 +107,6 @@ def whole():
     check("and nobody else's to read", st.st_mode & 0o777 == 0o600 and st.st_uid != 0, oct(st.st_mode))
 
 
-for f in (runs, tokens, flood, whole):
+for f in (runs, tokens, sandbox, flood, whole):
     case(f.__name__, f)
 done()
