@@ -260,6 +260,16 @@ static bool at_work(const struct pool *p)
 	return p->queued > 0 || p->idle < p->threads;
 }
 
+/* sandboxd says who of the others serves. False: its end is closed. */
+static bool hear(struct pool *p)
+{
+	uint8_t up[64];
+	ssize_t n = read(p->control, up, sizeof up);
+	if (n > 0)
+		atomic_store(&p->app->up, up[n - 1]);
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 void pool_run(struct pool *p)
 {
 	sigset_t stop;
@@ -304,7 +314,9 @@ void pool_run(struct pool *p)
 					accept_all(p);
 				break;
 			case TAG_CONTROL:
-				return; /* sandboxd is gone */
+				if (!hear(p))
+					return; /* sandboxd is gone */
+				break;
 			case TAG_SIGNAL:
 				stop_at = timer_ms() + STOP_MS;
 				listen_on(p, false);

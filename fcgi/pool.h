@@ -39,7 +39,7 @@ struct conn {
 };
 
 struct pool {
-	const struct app *app;
+	struct app *app;
 	const char *store_path;
 	int listener, control, epoll;
 	uint32_t start, most, deadline_ms;

@@ -5,6 +5,7 @@
 #include "handlers/reply.h"
 #include "handlers/request.h"
 #include "lib/ask.h"
+#include "lib/place.h"
 
 enum { HEALTH_BYTES = 4096 };
 
@@ -41,13 +42,17 @@ void handle_readyz(struct request *rq, struct reply *rp)
 	if (!no_query(rq, rp))
 		return;
 	const struct conf *c = rq->app->conf;
+	const unsigned up = atomic_load(&rq->app->up);
 	struct st_ping ping = {0};
 	struct st_ok pong;
 	const struct {
 		bool bad;
 		const char *reason;
 	} reasons[] = {
-	    {st_call_ping(rq->ask, &ping, NULL, &pong, NULL) != ERR_OK, "the store does not answer"},
+	    {(up & CHILD_UP_STORED) == 0 || st_call_ping(rq->ask, &ping, NULL, &pong, NULL) != ERR_OK,
+	     "the store does not answer"},
+	    {(up & CHILD_UP_GATEWAY) == 0, "the gateway does not serve"},
+	    {(up & CHILD_UP_STEWARD) == 0, "the steward does not serve"},
 	    {c->ntenants == 0, "no tenant is configured"},
 	    {c->nproviders == 0, "no model provider is configured"},
 	    {c->nprofiles == 0, "no model profile is configured"},

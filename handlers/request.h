@@ -10,6 +10,7 @@
 #include "lib/conf.h"
 #include "lib/json.h"
 #include "lib/route.h"
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +53,7 @@ struct principal {
 /* Everything that lives as long as the process; handlers only read it. */
 struct app {
 	const struct conf *conf;
+	atomic_uint up; /* enum child_up: who of the others serves */
 };
 
 /* Stage 3: what a handler gets. who is NULL exactly on routes for anyone. */

@@ -23,6 +23,8 @@ enum child_fd {
 	CHILD_FD_ADMIN = 7,   /* stored: admin.sock */
 	CHILD_FD__FIRST_FREE = 8
 };
+/* What sandboxd writes into fcgi's control descriptor, a byte whenever it changes: who serves. */
+enum child_up { CHILD_UP_STORED = 1, CHILD_UP_GATEWAY = 2, CHILD_UP_STEWARD = 4, CHILD_UP_ALL = 7 };
 /*
  * And those of a box's runner. The agent gets none of them. From BOX_FD_CGROUP on, every open descriptor is
  * the cgroup.procs of one of the agent's groups (the v2 tree's, then what v1 holds): the child that becomes

@@ -15,6 +15,8 @@ struct app {
 	int conf_fd; /* sealed; every child gets it */
 	struct boxes boxes;
 	struct child child[CHILD__COUNT];
+	uint8_t told; /* enum child_up, and to which fcgi */
+	pid_t told_to;
 	int listener[LISTENER__COUNT]; /* kept here, so that a restarted child serves the same sockets */
 	struct source signals;
 	enum stop stop;

@@ -40,12 +40,16 @@ static void need(const struct box_plan *p, enum step step, bool done)
 		fail(p, step);
 }
 
-/* Ignored and blocked signals would be inherited; main sees to it that there is no other. */
+/*
+ * Ignored and blocked signals would be inherited; main sees to it that there is no other. TERM stays blocked until
+ * the runner is ready for it: sent to a process 1 that has no handler yet, it would be lost.
+ */
 static bool signals_as_new(void)
 {
-	sigset_t none;
-	sigemptyset(&none);
-	return signal(SIGPIPE, SIG_DFL) != SIG_ERR && sigprocmask(SIG_SETMASK, &none, NULL) == 0;
+	sigset_t only;
+	sigemptyset(&only);
+	sigaddset(&only, SIGTERM);
+	return signal(SIGPIPE, SIG_DFL) != SIG_ERR && sigprocmask(SIG_SETMASK, &only, NULL) == 0;
 }
 
 /* Armed, and sandboxd was not dead before. Its parent has no number in the new pid namespace: hence the pidfd. */

@@ -30,10 +30,12 @@
 enum { PAUSE_FIRST = 100, PAUSE_MOST = 5000, LIVED_WELL = 10000, FD_SPARE = 64, BACKLOG = 512 };
 
 const struct child_row child_rows[CHILD__COUNT] = {
-    [CHILD_STORED] = {"stored", "pinfold-stored", true, -1, LISTENER_STORE, LISTENER_ADMIN},
-    [CHILD_GATEWAY] = {"gateway", "pinfold-gateway", true, SBX_ROLE_GATEWAY, LISTENER_NONE, LISTENER_NONE},
-    [CHILD_FCGI] = {"fcgi", "pinfold-fcgi", true, -1, LISTENER_FCGI, LISTENER_NONE},
-    [CHILD_STEWARD] = {"steward", "pinfold-steward", true, SBX_ROLE_STEWARD, LISTENER_NONE, LISTENER_NONE},
+    [CHILD_STORED] = {"stored", "pinfold-stored", true, -1, LISTENER_STORE, LISTENER_ADMIN, CHILD_UP_STORED},
+    [CHILD_GATEWAY] = {"gateway", "pinfold-gateway", true, SBX_ROLE_GATEWAY, LISTENER_NONE, LISTENER_NONE,
+		       CHILD_UP_GATEWAY},
+    [CHILD_FCGI] = {"fcgi", "pinfold-fcgi", true, -1, LISTENER_FCGI, LISTENER_NONE, 0},
+    [CHILD_STEWARD] = {"steward", "pinfold-steward", true, SBX_ROLE_STEWARD, LISTENER_NONE, LISTENER_NONE,
+		       CHILD_UP_STEWARD},
 };
 
 static const char *socket_path(char out[200], const char *name)
@@ -128,6 +130,7 @@ static int make_control(struct app *app, struct child *c)
 	if (c->row->channel < 0) {
 		if (pipe2(ends, O_CLOEXEC) != 0)
 			return -1;
+		fcntl(ends[1], F_SETFL, O_NONBLOCK);
 		c->control = ends[1];
 		return ends[0];
 	}
@@ -184,6 +187,24 @@ static void later(struct child *c, uint64_t now)
 	c->pause_ms = c->pause_ms * 2 > PAUSE_MOST ? PAUSE_MOST : c->pause_ms * 2;
 }
 
+/* The public side says who is missing when it is asked whether the service is ready. */
+static void tell_who_serves(struct app *app)
+{
+	struct child *fcgi = &app->child[CHILD_FCGI];
+	uint8_t up = 0;
+	for (int i = 0; i < CHILD__COUNT; i++) {
+		const struct child *c = &app->child[i];
+		if (c->pid != 0 && (c->row->channel < 0 || c->from.conn.state == SBX_STATE_READY))
+			up |= c->row->up;
+	}
+	if (fcgi->pid == 0 || (up == app->told && fcgi->pid == app->told_to))
+		return;
+	if (write(fcgi->control, &up, 1) == 1) {
+		app->told = up;
+		app->told_to = fcgi->pid;
+	}
+}
+
 uint64_t children_tick(struct app *app, uint64_t now)
 {
 	uint64_t next = 0;
@@ -203,6 +224,8 @@ uint64_t children_tick(struct app *app, uint64_t now)
 		if (c->pid == 0 && (next == 0 || c->restart_at < next))
 			next = c->restart_at;
 	}
+	if (app->stop == STOP_NO)
+		tell_who_serves(app);
 	return next;
 }
 
@@ -217,11 +240,11 @@ bool children_reap(struct app *app, pid_t pid)
 		forget(app, c);
 		if (app->stop != STOP_NO)
 			return true;
-		log_warn("%s ended (%s %d); it is started again", c->row->program,
-			 info.si_code == CLD_EXITED ? "status" : "signal", info.si_status);
 		uint64_t now = timer_ms();
 		if (now - c->started_at > LIVED_WELL)
 			c->pause_ms = PAUSE_FIRST;
+		log_warn("%s ended (%s %d); it is started again in %u ms", c->row->program,
+			 info.si_code == CLD_EXITED ? "status" : "signal", info.si_status, c->pause_ms);
 		later(c, now);
 		return true;
 	}

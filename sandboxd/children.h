@@ -20,6 +20,7 @@ struct child_row {
 	bool shared;                /* is in the group that reaches stored */
 	int channel; /* SBX_ROLE_ of its channel; -1: a plain pipe that only says when sandboxd is gone */
 	enum listener listen, admin;
+	uint8_t up; /* its bit of enum child_up */
 };
 
 extern const struct child_row child_rows[CHILD__COUNT];

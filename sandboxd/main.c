@@ -200,9 +200,9 @@ int main(int argc, char **argv)
 	app.pid = getpid();
 	app.conf_fd = settings_load(&app.conf);
 	make_folders(&app.conf);
+	children_listen(&app); /* first, so that callers wait instead of being refused */
 	catch_signals(&app);
 	prepare_boxes(&app);
-	children_listen(&app);
 	log_info("ready: %u boxes, uids %u to %u", app.boxes.slots, app.boxes.uid_base,
 		 app.boxes.uid_base + 2 * app.boxes.slots - 1);
 	while (app.stop != STOP_DONE) {

@@ -92,7 +92,10 @@ int main(int argc, char **argv)
 	for (;;) {
 		if (poll(p, test >= 0 ? 2 : 1, -1) < 0)
 			return 1;
-		if (p[0].revents != 0 && (!speaks || test < 0 || !pump(CHILD_FD_CONTROL, test)))
+		char bytes[64];
+		if (p[0].revents != 0 && !speaks && read(CHILD_FD_CONTROL, bytes, sizeof bytes) <= 0)
+			return 0;
+		if (p[0].revents != 0 && speaks && (test < 0 || !pump(CHILD_FD_CONTROL, test)))
 			return 0;
 		if (test >= 0 && p[1].revents != 0 && !pump(test, CHILD_FD_CONTROL))
 			return 0;

@@ -328,6 +328,11 @@ int main(void)
 		return atoi(rest);
 	} else if (strcmp(line, "term") == 0) {
 		sigaction(SIGTERM, &act, NULL);
+		sigset_t none, was; /* it comes blocked, so that none is lost before this line */
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, &was);
+		if (!sigismember(&was, SIGTERM))
+			return 56;
 		say("ready\n");
 		while (!term) {
 			struct pollfd p = {.fd = CONTROL};

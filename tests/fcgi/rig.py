@@ -118,6 +118,7 @@ class Rig:
         self.p = spawn(program, {3: theirs.fileno(), 4: conf, 5: secrets, 6: listener.fileno()}, self.log,
                        70002 if stored else None, o.get("files"))
         theirs.close()
+        self.control.send(b"\x07")  # as sandboxd does: all others serve
         listener.close()
         os.close(conf)
         os.close(secrets)

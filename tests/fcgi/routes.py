@@ -244,9 +244,25 @@ def figures():
     check("the description is for anyone", a.status == 200 and a.json["openapi"] == "3.1.0" and a.headers["content-type"] == "application/json", a)
 
 
+def until_ready(status):
+    for _ in range(1000):
+        a = get("/readyz")
+        if a.status == status:
+            break
+        time.sleep(0.01)
+    return a
+
+
 def readiness():
     a = get("/readyz")
     check("ready", a.status == 200 and a.json == {"ok": True, "service": "pinfold"}, a)
+    rig.control.send(b"\x05")
+    a = until_ready(503)
+    check("not ready without the gateway", refused(a, 503, "not_ready") and a.json["reasons"] == ["the gateway does not serve"] and
+          "retry-after" in a.headers, a)
+    rig.control.send(b"\x03")
+    rig.control.send(b"\x07")
+    check("ready when all serve again", until_ready(200).status == 200)
     rig.store.close()
     # Each worker waits out its patience; healthz needs no store.
     results = []
