@@ -111,9 +111,23 @@ def under_load():
     stop.set()
     t.join()
     states = {until(mine, r, seconds=120)["status"] for r in made}
+    acknowledged.extend(made)
     check(f"{len(made)} acknowledged runs all exist and end", len(made) > 3 and states <= {"completed", "failed"}, states)
 
 
-for f in (each_child, steward, sandboxd, under_load):
+def audited():
+    """After all those deaths: each acknowledged run has one line of its creation and one of its end."""
+    out = operator("audit", "verify")
+    check("the audit log is whole", out.startswith("the audit log is whole"), out)
+    log = [json.loads(line) for line in operator("audit", "tail", "-n", "100000").splitlines()]
+    undone = {x["of"] for x in log if x["event"] == "audit.undone"}
+    for event in ("run.create", "run.finish"):
+        have = [x["run"] for x in log if x["event"] == event and x["seq"] not in undone]
+        wrong = {r: have.count(r) for r in acknowledged if have.count(r) != 1}
+        check(f"one line {event} for each acknowledged run", not wrong, wrong)
+
+
+acknowledged = []
+for f in (each_child, steward, sandboxd, under_load, audited):
     case(f.__name__, f)
 done()
