@@ -55,6 +55,12 @@ static void drop(struct pool *p, struct conn *c)
 	p->used--;
 }
 
+static bool has_input(int fd)
+{
+	char one;
+	return recv(fd, &one, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 static void *work(void *arg);
 
 /* Adds a worker unless two would be idle with all that is queued. */
@@ -98,7 +104,9 @@ static void wait_for_more(struct pool *p, struct conn *c)
 {
 	c->state = CONN_IDLE;
 	c->turn = p->turns++;
-	watch(p, c->fd, (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, EPOLL_CTL_MOD);
+	watch(p, c->fd, (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
+	      c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD);
+	c->watched = true;
 }
 
 static void keep(struct pool *p, struct conn *c)
@@ -170,10 +178,14 @@ static void admit(struct pool *p, int fd)
 	/* An accepted socket does not inherit these from the listener. */
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-	*c = (struct conn){.fd = fd, .state = CONN_IDLE, .turn = p->turns++};
+	*c = (struct conn){.fd = fd};
 	c->deadline = timer_ms() + p->deadline_ms;
 	p->used++;
-	watch(p, fd, (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, EPOLL_CTL_ADD);
+	/* Most web servers have sent the request by now. */
+	if (has_input(fd))
+		enqueue(p, c);
+	else
+		wait_for_more(p, c);
 }
 
 static void accept_all(struct pool *p)
@@ -207,12 +219,6 @@ static void accept_all(struct pool *p)
 		}
 		return; /* EAGAIN, or a connection that is gone already */
 	}
-}
-
-static bool has_input(int fd)
-{
-	char one;
-	return recv(fd, &one, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
 static void woke(struct pool *p, uint32_t row)

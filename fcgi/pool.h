@@ -36,6 +36,7 @@ struct conn {
 	uint8_t *held;      /* parameters that came in pieces: the first held_n bytes of the request */
 	size_t held_n;
 	uint32_t served;
+	bool watched; /* in the epoll set */
 };
 
 struct pool {

@@ -174,8 +174,9 @@ static bool answer(struct worker *w, struct conn *c, FCGX_Request *fr)
 	reply_init(&rp, reply_fcgi(fr->out), in.id);
 	dispatch(w->pool->app, w->ask, &in, &rp);
 	log_outcome(&in, &rp);
-	/* The answer goes out before what is left of the body is thrown away: a peer that still writes can read it. */
-	return !rp.failed && FCGX_FFlush(fr->out) == 0;
+	/* The answer goes out before what is left of the body is thrown away: a peer that still writes can read it.
+	 * Where the connection ends it goes together with END_REQUEST, in one write. */
+	return !rp.failed && (!w->gate.keep || FCGX_FFlush(fr->out) == 0);
 }
 
 /* END_REQUEST; an answer that broke off must not look whole and gets none. */
