@@ -94,8 +94,9 @@ void box_close(struct box *box);
 
 /* store_pool.c: connections to stored, lent to one call at a time. */
 struct store_pool *store_pool_new(const char *socket_path);
-/* Keeps one connection of its own to the store, from which METRICS there tells that this process is up. */
-void store_stay_connected(struct store_pool *p);
+/* Keeps one connection of its own to the store, over which it says again and again which profiles can be asked, and
+ * from which METRICS there tells that this process is up. */
+void store_stay_connected(struct store_pool *p, const struct app *app);
 struct ask *store_take(struct store_pool *p); /* waits; NULL after GATE_STORE_PATIENCE_MS */
 void store_give(struct store_pool *p, struct ask *a);
 

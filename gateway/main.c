@@ -80,9 +80,9 @@ static void load(struct app *app)
 	    app->conf.global.model_timeout_ms ? app->conf.global.model_timeout_ms : MODEL_TIMEOUT_MS;
 	snprintf(path, sizeof path, "%s/" PLACE_STORE_SOCK, app->conf.global.run_dir);
 	app->store = store_pool_new(path);
-	store_stay_connected(app->store);
 	app->upstream = upstream_pool_new();
 	load_targets(app);
+	store_stay_connected(app->store, app);
 }
 
 static void drop_box(struct box **list, const char *run)

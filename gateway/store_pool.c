@@ -6,6 +6,7 @@
 #include "lib/die.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@ struct store_pool {
 	const char *path;
 	struct ask *idle[GATE_STORE_CONNECTIONS];
 	unsigned nidle, nmade;
+	uint8_t ready[CONF_PROFILES * 32]; /* fingerprints; not changed once the thread runs */
+	uint32_t nready;
 };
 
 struct store_pool *store_pool_new(const char *socket_path)
@@ -39,19 +42,24 @@ static void *stay(void *arg)
 {
 	struct store_pool *p = arg;
 	struct ask *a = ask_new(p->path, GATE_STORE_PATIENCE_MS);
-	struct st_ping ping = {0};
-	struct st_ok pong;
+	struct st_profiles_ready m = {.fingerprints = {p->ready, p->nready}};
+	struct st_ok ok;
 
 	while (a != NULL) {
-		(void)st_call_ping(a, &ping, NULL, &pong, NULL);
+		(void)st_call_profiles_ready(a, &m, NULL, &ok, NULL);
 		(void)sleep(STAY_SECONDS);
 	}
 	return NULL;
 }
 
-void store_stay_connected(struct store_pool *p)
+void store_stay_connected(struct store_pool *p, const struct app *app)
 {
 	pthread_t thread;
+	for (uint32_t i = 0; i < app->ntargets && p->nready < sizeof p->ready; i++)
+		if (app->targets[i].url != NULL) {
+			memcpy(p->ready + p->nready, app->targets[i].fingerprint, 32);
+			p->nready += 32;
+		}
 	if (pthread_create(&thread, NULL, stay, p) != 0)
 		log_warn("cannot start the thread that stays connected to the store");
 	else

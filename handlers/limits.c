@@ -1,9 +1,11 @@
 /* GET /v1/limits and GET /v1/model-profiles: what this caller's tenant may do. Shows no address and no key. */
 #include "gen/limits.h"
 #include "gen/routes.h"
+#include "gen/store_msg.h"
 #include "handlers/reply.h"
 #include "handlers/request.h"
 #include "handlers/runs.h"
+#include "lib/ask.h"
 #include <string.h>
 
 enum { ANSWER_BYTES = 200000 };
@@ -59,21 +61,19 @@ void handle_limits(struct request *rq, struct reply *rp)
 	reply_json(rp, 200, &b);
 }
 
-static bool key_known(const struct conf *c, const char *secret)
+/*
+ * ready: the gateway is up and says that it has all it needs to ask, the provider's address and its key (or that none
+ * is needed), for exactly this profile. Whether the provider answers is not tried.
+ */
+static bool ready(const struct conf *c, const struct cf_profile *p, struct wire_bytes said)
 {
-	for (uint32_t i = 0; i < c->nsecrets; i++)
-		if (strcmp(c->secrets[i].name, secret) == 0 && strcmp(c->secrets[i].role, "gateway") == 0)
+	uint8_t print[32];
+	if (!conf_fingerprint(c, p, print))
+		return false;
+	for (uint32_t i = 0; i + sizeof print <= said.n; i += sizeof print)
+		if (memcmp(said.p + i, print, sizeof print) == 0)
 			return true;
 	return false;
-}
-
-/*
- * ready: the configuration has all that the gateway needs to ask: a provider, its address, and a key that is
- * handed to the gateway or none to hand. Whether the provider answers is not tried.
- */
-static bool ready(const struct conf *c, const struct cf_provider *p)
-{
-	return p != NULL && p->base_url[0] != '\0' && (p->secret[0] == '\0' || key_known(c, p->secret));
 }
 
 void handle_model_profiles(struct request *rq, struct reply *rp)
@@ -81,6 +81,13 @@ void handle_model_profiles(struct request *rq, struct reply *rp)
 	if (!run_no_query(rq, rp))
 		return;
 	const struct conf *c = rq->app->conf;
+	struct st_profiles_get question = {0};
+	struct st_profiles_are said;
+	enum err e = st_call_profiles_get(rq->ask, &question, NULL, &said, NULL);
+	if (e != ERR_OK) {
+		reply_store_error(rp, e, rq->ask);
+		return;
+	}
 	own_buf struct buf b;
 	struct jw w;
 	buf_init(&b, ANSWER_BYTES);
@@ -96,7 +103,7 @@ void handle_model_profiles(struct request *rq, struct reply *rp)
 		jw_kstr(&w, "provider", p->provider);
 		jw_kstr(&w, "protocol", provider != NULL ? provider->protocol : "");
 		jw_kstr(&w, "model", p->model);
-		jw_kbool(&w, "ready", ready(c, provider));
+		jw_kbool(&w, "ready", ready(c, p, said.fingerprints));
 		jw_close(&w, '}');
 	}
 	jw_close(&w, ']');

@@ -23,6 +23,8 @@ enum {
 	WAKES_WAITING = 1024   /* runs a slow subscriber may lag behind by before it is closed */
 };
 
+enum { PROFILES_BYTES = 2048 };
+
 struct wake_list {
 	struct wake *v;
 	size_t n, room;
@@ -42,6 +44,8 @@ struct st_from {
 	uint64_t writing_since;
 	char tenant[STORE_ID], run[STORE_ID]; /* subscribed to; "" is all */
 	struct wake_list waiting;
+	uint8_t ready[PROFILES_BYTES]; /* what this gateway said with PROFILES_READY */
+	uint32_t nready;
 };
 
 struct answer {

@@ -235,6 +235,9 @@ def figures():
     a = get("/v1/model-profiles", rig.device)
     check("profiles", a.json == {"profiles": [{"id": "default", "provider": "scripted", "protocol": "openai", "model": "scripted-1",
           "ready": True}]} and b"127.0.0.1" not in a.body, a)
+    runs, rig.store.runs = rig.store.runs, {}
+    check("a profile of which the gateway says nothing is not ready", get("/v1/model-profiles").json["profiles"][0]["ready"] is False)
+    rig.store.runs = runs
     a = get("/v1/limits", rig.device)
     check("limits", (a.json["request"]["files"], a.json["request"]["treeBytes"], a.json["run"]["maxSteps"], a.json["tenant"]["concurrentRuns"],
           a.json["events"]["bytes"], a.json["extensions"][0], a.json["checks"][0]) ==

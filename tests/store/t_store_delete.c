@@ -319,11 +319,101 @@ static void figures(void **state)
 	assert_int_not_equal(STEWARD(st_call_metrics(steward, &m, NULL, &a, NULL)), ERR_OK);
 }
 
+/* What the gateway says it can ask is known while it is connected, and only then. */
+static void profiles(void **state)
+{
+	(void)state;
+	uint8_t prints[64] = {7, [32] = 8};
+	struct st_profiles_ready said = {.fingerprints = {prints, 64}};
+	struct st_profiles_get question = {0};
+	struct st_profiles_are are;
+	struct st_ok ok;
+	assert_int_equal(FCGI(st_call_profiles_get(fcgi, &question, NULL, &are, NULL)), ERR_OK);
+	assert_int_equal(are.fingerprints.n, 0);
+	assert_int_equal(GATEWAY(st_call_profiles_ready(gateway, &said, NULL, &ok, NULL)), ERR_OK);
+	assert_int_equal(FCGI(st_call_profiles_get(fcgi, &question, NULL, &are, NULL)), ERR_OK);
+	assert_int_equal(are.fingerprints.n, 64);
+	assert_memory_equal(are.fingerprints.p, prints, 64);
+	said.fingerprints.n = 33;
+	assert_int_equal(GATEWAY(st_call_profiles_ready(gateway, &said, NULL, &ok, NULL)), ERR_INVALID_REQUEST);
+	ask_free(gateway);
+	gateway = rig_ask(&rig, RIG_GATEWAY);
+	assert_int_equal(FCGI(st_call_profiles_get(fcgi, &question, NULL, &are, NULL)), ERR_OK);
+	assert_int_equal(are.fingerprints.n, 0);
+}
+
+static bool whole(struct ask *a, const char *run, const char *body)
+{
+	struct st_run_get g = {.tenant = "acme", .run = run};
+	struct st_run_is is;
+	char text[128] = {0};
+	int fd;
+	enum err e = RIG_AS(RIG_FCGI, st_call_run_get(a, &g, NULL, &is, &fd));
+	if (e == ERR_RUN_NOT_FOUND)
+		return false;
+	assert_int_equal(e, ERR_OK);
+	assert_true(pread(fd, text, sizeof text - 1, 0) > 0);
+	assert_string_equal(text, body);
+	close(fd);
+	assert_string_equal(events_of(run, NULL), "run.queued run.cancel_requested run.cancelled ");
+	return true;
+}
+
+/* Killed while it deletes: each run is there with all of it, or gone with all of it; what was answered is gone. */
+static void killed_while_deleting(void **state)
+{
+	(void)state;
+	enum { RUNS = 60 };
+	char run[32], body[64], made[129];
+	for (int round = 0; round < 4; round++) {
+		for (int i = 0; i < RUNS; i++) {
+			struct st_run_state s;
+			(void)snprintf(run, sizeof run, "kd-%d-%d", round, i);
+			(void)snprintf(body, sizeof body, "{\"kd\":%d%03d}", round, i);
+			assert_int_equal(create("acme", run, "", body, made), ERR_OK);
+			assert_int_equal(cancel(run, &s), ERR_OK);
+		}
+		volatile int *gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		pid_t pid = fork();
+		if (pid == 0) {
+			uid_t uid = rig_uid(RIG_FCGI);
+			if (setresuid(uid, uid, uid) != 0)
+				_exit(1);
+			struct ask *a = ask_new(rig.sock, 300);
+			for (int i = 0; i < RUNS; i++) {
+				struct st_ok ok;
+				(void)snprintf(run, sizeof run, "kd-%d-%d", round, i);
+				struct st_run_delete m = {.tenant = "acme", .run = run, .by = "t"};
+				if (st_call_run_delete(a, &m, NULL, &ok, NULL) != ERR_OK)
+					_exit(0);
+				*gone = i + 1;
+			}
+			_exit(0);
+		}
+		while (*gone < 7 * (round + 1))
+			(void)usleep(100);
+		(void)rig_stop(&rig, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		rig_start(&rig);
+		for (int i = 0; i < RUNS; i++) {
+			(void)snprintf(run, sizeof run, "kd-%d-%d", round, i);
+			(void)snprintf(body, sizeof body, "{\"kd\":%d%03d}", round, i);
+			bool there = whole(fcgi, run, body);
+			assert_true(there || i <= *gone);
+			assert_false(there && i < *gone);
+			assert_int_equal(there, blob_there(body));
+		}
+		munmap((void *)gone, 4096);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(keys),     cmocka_unit_test(one_run_for_all), cmocka_unit_test(deletion),
-	    cmocka_unit_test(replaced), cmocka_unit_test(large),           cmocka_unit_test(figures),
+	    cmocka_unit_test(keys),     cmocka_unit_test(one_run_for_all),
+	    cmocka_unit_test(deletion), cmocka_unit_test(replaced),
+	    cmocka_unit_test(large),    cmocka_unit_test(figures),
+	    cmocka_unit_test(profiles), cmocka_unit_test(killed_while_deleting),
 	};
 	return cmocka_run_group_tests(tests, steps_setup, steps_teardown);
 }
