@@ -23,8 +23,6 @@ mkdir -p "$dir/empty" && chmod 755 "$dir" "$dir/empty" || exit 1
 example() { sed -e "s#/run/pinfold/public/fcgi.sock#$socket#" ${without:+-e "/^[[:space:]]*$without/d"} "$top/etc/web-servers/$server.conf"; }
 
 lighttpd() {
-	local url='.*'
-	[ -z "$prefix" ] || url="^$prefix/"
 	example >"$dir/pinfold.conf"
 	[ -z "$prefix" ] || sed -i -e "s#^fastcgi.server = (#\$HTTP[\"url\"] =~ \"^$prefix/\" { &#" -e "s#\"/\" => ((#\"$prefix\" => ((#" \
 		-e '$s#$# }#' "$dir/pinfold.conf"
