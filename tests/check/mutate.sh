@@ -1,0 +1,82 @@
+#!/bin/bash
+# Breaking a row of a table makes a test fail. In a copy of the tree one row at a time is changed, what depends on it
+# is built again, and the tests that should notice are run. passed: noticed by at least the tests named; failed: not.
+#
+#   tests/check/mutate.sh [WORD]     only changes whose line has WORD
+#
+# Needs root, as the tests do. Not part of make check: it builds the tree again for every change.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
+only=${1-}
+work=$(mktemp -d /tmp/pinfold-mutate.XXXXXX) || exit 1
+chmod 711 "$work"
+trap 'rm -rf "$work"' EXIT
+trap 'exit 143' TERM INT
+tree=$work/tree build=$work/build log=$work/log
+passed=0 failed=0
+
+# file | what is replaced | by what | tests, of which each must notice.
+changes() {
+	cat <<'T'
+spec/routes.tab|	GET	/v1/runs	api,device	|	GET	/v1/runs	api	|tests/unit/t_promises
+spec/routes.tab|	DELETE	/v1/runs/{runId}	api	|	DELETE	/v1/runs/{runId}	api,device	|tests/unit/t_promises tests/fcgi/t_routes.sh
+spec/routes.tab|	POST	/v1/runs	api	|	POST	/v1/runs	api,device	|tests/unit/t_promises tests/fcgi/t_routes.sh
+spec/routes.tab|	0	-	metrics	metrics|	0	-	-	metrics|tests/unit/t_promises tests/fcgi/t_routes.sh
+spec/routes.tab|	768000	|	768001	|tests/unit/t_promises tests/fcgi/t_ingress.sh
+spec/routes.tab|	run	model	256000	|	run	events	256000	|tests/gateway/t_gateway.py
+spec/routes.tab|	run	events	128000	|	run	events	128001	|tests/gateway/t_gateway.py
+spec/schema.tab|run_create	files	array	yes	1	32	|run_create	files	array	yes	1	33	|tests/unit/t_promises tests/unit/t_schema
+spec/schema.tab|run_create	instruction	string	yes	1	32000	|run_create	instruction	string	yes	1	31999	|tests/unit/t_promises tests/unit/t_ingress
+spec/schema.tab|	integer	no	0	86400	|	integer	no	0	86401	|tests/unit/t_promises tests/unit/t_ingress
+spec/schema.tab|event_append	lines	array	yes	1	128	|event_append	lines	array	yes	1	129	|tests/unit/t_promises tests/gateway/t_gateway.py
+spec/run.fsm|go:failed    go:cancelled   keep|go:failed    go:cancelled   go:failed|tests/unit/t_promises tests/unit/t_tables
+spec/run.fsm|go:completed                 go:failed    go:cancelling|go:failed                    go:failed    go:cancelling|tests/unit/t_promises tests/unit/t_tables
+spec/errors.tab|	run_not_found	404	|	run_not_found	403	|tests/unit/t_promises tests/fcgi/t_routes.sh
+spec/errors.tab|	store_unavailable	503	yes|	store_unavailable	500	no|tests/unit/t_promises tests/unit/t_tables
+spec/errors.tab|	unauthorized	401	|	unauthorized	400	|tests/unit/t_promises tests/fcgi/t_routes.sh
+spec/sandbox.msg|msg SPAWN 10 up steward READY|msg SPAWN 10 up steward,gateway READY|tests/unit/t_promises
+spec/sandbox.msg|msg LIST 12 up steward READY|msg LIST 12 up steward NEW,READY|tests/unit/t_promises
+spec/store.msg|msg RUN_CREATE 20 up fcgi READY|msg RUN_CREATE 20 up fcgi,gateway READY|tests/unit/t_promises
+spec/store.msg|msg RUN_GET 22 up fcgi,steward READY|msg RUN_GET 22 up fcgi,steward NEW,READY|tests/unit/t_promises
+T
+}
+
+build() { make -C "$build" -j"$(nproc)" >"$log" 2>&1 && make -C "$build" -j"$(nproc)" tests/unit/t_promises tests/unit/t_schema tests/unit/t_ingress tests/unit/t_tables >>"$log" 2>&1; }
+
+echo "copying and building once"
+mkdir "$tree" "$build" || exit 1
+(cd "$top" && { git ls-files -co --exclude-standard 2>/dev/null || find . -type f ! -path './build*'; } | tar -cf - -T -) | tar -C "$tree" -xf - || exit 1
+(cd "$tree" && autoreconf -fi) >"$log" 2>&1
+(cd "$build" && ../tree/configure -q CFLAGS=-O0) >"$log" 2>&1 && build || {
+	tail -n 20 "$log"
+	echo "0 passed, 1 failed"
+	exit 1
+}
+
+# notices TEST: does it fail?
+notices() {
+	! (cd "$build" && srcdir=../tree PINFOLD_BUILD="$build" timeout -k 5 300 "$(case $1 in *.sh | *.py) echo "../tree/$1" ;; *) echo "./$1" ;; esac)") >"$log" 2>&1
+}
+
+while IFS='|' read -r -u 3 file from to tests; do
+	case $file$from in *"$only"*) ;; *) continue ;; esac
+	name="$file: $from -> $to"
+	cp -p "$tree/$file" "$work/kept"
+	FROM=$from TO=$to perl -0pi -e 's/\Q$ENV{FROM}\E/$ENV{TO}/' "$tree/$file"
+	missed=
+	if cmp -s "$tree/$file" "$work/kept"; then
+		missed="the row is no longer there: mend this list"
+	elif build; then
+		for test in $tests; do notices "$test" || missed="$missed $test"; done
+	fi
+	if [ -z "$missed" ]; then
+		passed=$((passed + 1))
+		printf 'ok    %s\n' "$name"
+	else
+		failed=$((failed + 1))
+		printf 'FAIL  %s: not noticed by %s\n' "$name" "$missed"
+	fi
+	cp "$work/kept" "$tree/$file"
+done 3< <(changes)
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]

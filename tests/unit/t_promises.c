@@ -1,0 +1,154 @@
+/*
+ * What others rely on is written down twice: in the tables of spec/ and in tests/vectors/promised.tab. This asks the
+ * code made from the tables (who may say which message when, every cell of a run's states, every error's status, every
+ * public route, every bound of a body) and compares the answers with that file, both ways. A row that is
+ * changed in one place only is refused; whoever means the change writes it into both.
+ *
+ *   t_promises          compare
+ *   t_promises --show   print what the code says now, in the file's form
+ */
+#include "gen/errors.h"
+#include "gen/routes.h"
+#include "gen/run_fsm.h"
+#include "gen/sandbox_msg.h"
+#include "gen/schema.h"
+#include "gen/store_msg.h"
+#include "lib/wire.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINES = 1000, LINE = 400 };
+static char said[LINES][LINE], promised[LINES][LINE];
+static size_t nsaid, npromised;
+
+/* The next line to fill. */
+static char *line(void)
+{
+	if (nsaid == LINES) {
+		printf("more than %d lines\n", LINES);
+		exit(1);
+	}
+	return said[nsaid++];
+}
+
+static void protocol(const char *name, const struct wire_msg *table, uint8_t version, uint8_t roles, uint8_t states)
+{
+	for (const struct wire_msg *m = table; m->number != 0; m++)
+		for (uint8_t role = 0; role < roles; role++)
+			for (uint8_t state = 0; state < states; state++) {
+				uint8_t frame[64];
+				const struct wire_msg *row;
+				uint64_t op;
+				struct wire_w w = wire_begin(frame, sizeof frame, m->number, version, m->nfds, 1);
+				size_t n = wire_end(&w);
+				struct wire_conn c = {.role = role, .state = state};
+				if (wire_admit(table, version, &c, frame, n, m->nfds, &row, &op) == NULL) {
+					wire_accept(&c, row);
+					snprintf(line(), LINE, "%s %s role %u in state %u to %u%s fds %u", name,
+						 m->name, (unsigned)role, (unsigned)state, (unsigned)c.state,
+						 m->once ? " once" : "", (unsigned)m->nfds);
+				}
+			}
+}
+
+static void runs(void)
+{
+	for (int from = 0; from < RUN_STATE__COUNT; from++)
+		for (int ev = 0; ev < RUN_EVENT__COUNT; ev++) {
+			enum run_state to = (enum run_state)from;
+			enum err e = run_step((enum run_state)from, (enum run_event)ev, &to);
+			snprintf(line(), LINE, "run %s %s %s", run_state_name((enum run_state)from),
+				 run_event_name((enum run_event)ev), e == ERR_OK ? run_state_name(to) : err_code(e));
+		}
+	for (int s = 0; s < RUN_STATE__COUNT; s++)
+		snprintf(line(), LINE, "run %s is shown as %s%s", run_state_name((enum run_state)s),
+			 run_public((enum run_state)s), run_final((enum run_state)s) ? ", final" : "");
+}
+
+static void errors(void)
+{
+	for (int i = 1; i < 1000; i++) {
+		const struct err_row *r = err_row((enum err)i);
+		if (i == ERR_INTERNAL_ERROR || strcmp(r->code, "internal_error") != 0)
+			snprintf(line(), LINE, "error %d %s %u%s", i, r->code, (unsigned)r->status,
+				 r->retry ? " retry" : "");
+	}
+}
+
+static void routes(void)
+{
+	static const char *const methods[METHOD__COUNT] = {"GET", "POST", "DELETE", "PUT"};
+	static const char *const bodies[] = {"", " json", " any"};
+	for (const struct route *r = routes_public; r->path != NULL; r++) {
+		char *out = line();
+		snprintf(out, LINE, "route %s %s for%s%s%s%s body %u%s rights %u", methods[r->method], r->path,
+			 r->principals & ROUTE_NONE ? " anyone" : "", r->principals & ROUTE_API ? " api" : "",
+			 r->principals & ROUTE_DEVICE ? " device" : "", r->principals & ROUTE_RUN ? " run" : "",
+			 (unsigned)r->body_limit, bodies[r->body], r->rights);
+	}
+}
+
+static void bodies(const struct schema *s)
+{
+	static const char *const types[] = {"string", "object", "array", "integer", "bool", "map", "any"};
+	for (const struct schema_row *r = s->rows; r->field != NULL; r++) {
+		char min[24] = "-", max[24] = "-";
+		if (r->min != INT64_MIN)
+			snprintf(min, sizeof min, "%" PRId64, r->min);
+		if (r->max != INT64_MAX)
+			snprintf(max, sizeof max, "%" PRId64, r->max);
+		snprintf(line(), LINE, "body %s %s %s%s %s..%s bytes %" PRIu64 " %s%s%s", s->name, r->field,
+			 types[r->type], r->required ? " required" : "", min, max, r->maxbytes, err_code(r->error),
+			 r->too_large != ERR_OK ? " " : "", r->too_large != ERR_OK ? err_code(r->too_large) : "");
+	}
+}
+
+static bool among(const char *what, char list[][LINE], size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i], what) == 0)
+			return true;
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	char path[4096];
+	const char *top = getenv("srcdir");
+	unsigned bad = 0;
+	protocol("store", st_msgs, ST_VERSION, ST_ROLE__COUNT, ST_STATE__COUNT);
+	protocol("sandbox", sbx_msgs, SBX_VERSION, SBX_ROLE__COUNT, SBX_STATE__COUNT);
+	runs();
+	errors();
+	routes();
+	bodies(&schema_run_create);
+	bodies(&schema_event_append);
+	bodies(&schema_chat);
+	if (argc > 1 && strcmp(argv[1], "--show") == 0) {
+		for (size_t i = 0; i < nsaid; i++)
+			puts(said[i]);
+		return 0;
+	}
+	snprintf(path, sizeof path, "%s/tests/vectors/promised.tab", top != NULL ? top : ".");
+	FILE *f = fopen(path, "r");
+	if (f == NULL) {
+		printf("%s cannot be read\n", path);
+		return 1;
+	}
+	while (npromised < LINES && fgets(promised[npromised], LINE, f) != NULL)
+		if (promised[npromised][0] != '#') {
+			promised[npromised][strcspn(promised[npromised], "\n")] = '\0';
+			npromised++;
+		}
+	fclose(f);
+	for (size_t i = 0; i < nsaid; i++)
+		if (!among(said[i], promised, npromised) && ++bad != 0)
+			printf("FAIL not in promised.tab: %s\n", said[i]);
+	for (size_t i = 0; i < npromised; i++)
+		if (!among(promised[i], said, nsaid) && ++bad != 0)
+			printf("FAIL promised, but not so: %s\n", promised[i]);
+	printf("%zu passed, %u failed\n", nsaid, bad);
+	return bad != 0;
+}
