@@ -359,6 +359,8 @@ static void daemons_have_only_theirs(void **state)
 {
 	(void)state;
 	up();
+	for (int k = 0; k < PATIENCE / 10 && processes(uids, uids + 4) != 4; k++)
+		usleep(10000);
 	DIR *d = opendir("/proc");
 	int seen = 0;
 	for (struct dirent *e; (e = readdir(d)) != NULL;) {
@@ -369,6 +371,14 @@ static void daemons_have_only_theirs(void **state)
 		    st.st_uid >= uids + 4)
 			continue;
 		seen++;
+		const ssize_t clean = (ssize_t)sizeof "PATH=/usr/local/bin:/usr/bin:/bin\0LANG=C.UTF-8\0TZ=UTC";
+		ssize_t env = 0; /* another one before it has become its program */
+		for (int k = 0; env != clean && k < PATIENCE / 10; k++, usleep(10000)) {
+			snprintf(path, sizeof path, "/proc/%s/environ", e->d_name);
+			own_fd int from = open(path, O_RDONLY);
+			env = read(from, text, sizeof text);
+		}
+		assert_int_equal(env, clean);
 		snprintf(path, sizeof path, "/proc/%s/status", e->d_name);
 		own_fd int fd = open(path, O_RDONLY);
 		ssize_t n = read(fd, text, sizeof text - 1);
@@ -378,16 +388,11 @@ static void daemons_have_only_theirs(void **state)
 		snprintf(groups, sizeof groups, "Groups:\t%u \n", uids + 9);
 		assert_non_null(strstr(text, groups));
 		assert_non_null(strstr(text, "CapPrm:\t0000000000000000"));
-		ssize_t env = 0; /* none before it has become its program */
-		for (int k = 0; env == 0 && k < PATIENCE / 10; k++, usleep(10000)) {
-			snprintf(path, sizeof path, "/proc/%s/environ", e->d_name);
-			own_fd int from = open(path, O_RDONLY);
-			env = read(from, text, sizeof text);
-		}
-		assert_int_equal(env, (ssize_t)sizeof "PATH=/usr/local/bin:/usr/bin:/bin\0LANG=C.UTF-8\0TZ=UTC");
 		/* 0-2, control, configuration, secrets, perhaps listeners and the test's own door; "." and ".." */
 		bool stored = st.st_uid == uids, fcgi = st.st_uid == uids + 2;
 		int want = 2 + 6 + (stored ? 2 : fcgi ? 1 : 1);
+		for (int k = 0; k < PATIENCE / 10 && descriptors((pid_t)atoi(e->d_name)) != want; k++)
+			usleep(10000);
 		assert_int_equal(descriptors((pid_t)atoi(e->d_name)), want);
 	}
 	closedir(d);
