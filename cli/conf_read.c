@@ -46,6 +46,7 @@ static void complain(struct out *o, const char *fmt, ...)
 /* libconfuse's error callback has no place for our own data. */
 static const char *file_now;
 
+static void report(cfg_t *cfg, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 static void report(cfg_t *cfg, const char *fmt, va_list ap)
 {
 	fprintf(stderr, "%s:%d: ", file_now, cfg->line);
