@@ -148,8 +148,8 @@ static void t_request(void **state)
 	    "{\"instruction\":\"x\",\"allowedPaths\":[\"a\"],\"checks\":[[]]}",
 	    "{\"instruction\":\"x\",\"allowedPaths\":[1],\"checks\":[[\"a\"]]}",
 	    "{\"instruction\":\"x\",\"allowedPaths\":[\"a\\u0000b\"],\"checks\":[[\"a\"]]}",
-	    "{\"instruction\":\"x\",\"allowedPaths\":[\"a\"],\"checks\":[[\"a\"],[\"a\"],[\"a\"],"
-	    "[\"a\"],[\"a\"]]}"};
+	    ("{\"instruction\":\"x\",\"allowedPaths\":[\"a\"],\"checks\":[[\"a\"],[\"a\"],[\"a\"],"
+	     "[\"a\"],[\"a\"]]}")};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		assert_int_equal(read_text(&rq, bad[i]), ERR_INTERNAL_ERROR);
 		request_free(&rq);

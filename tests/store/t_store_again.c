@@ -45,7 +45,7 @@ static int64_t exchange(int fd, const uint8_t *question, size_t n, uint64_t op)
 	struct st_cap_is is;
 	struct st_fail fail;
 	uint16_t number;
-	uint64_t of;
+	uint64_t of = 0;
 	assert_int_equal(chan_send(fd, question, n, NULL, 0), 0);
 	ssize_t got = chan_recv(fd, b, sizeof b, fds, &nfds);
 	assert_true(got > 0 && wire_peek(b, (size_t)got, &number, &of));

@@ -171,8 +171,9 @@ static void t_answers(void **state)
 	    "{\"choices\":[{\"message\":{\"tool_calls\":[1]}}]}",
 	    "{\"choices\":[{\"message\":{\"tool_calls\":[{\"id\":\"\",\"function\":{\"name\":\"a\"}}]}}]}",
 	    "{\"choices\":[{\"message\":{\"tool_calls\":[{\"id\":\"c\",\"function\":{\"name\":1}}]}}]}",
-	    "{\"choices\":[{\"message\":{\"tool_calls\":[{\"id\":\"c\",\"function\":{\"name\":\"a\",\"arguments\":{}}}]"
-	    "}}]}",
+	    ("{\"choices\":[{\"message\":{\"tool_calls\":[{\"id\":\"c\",\"function\":{\"name\":\"a\",\"arguments\":{}}}"
+	     "]"
+	     "}}]}"),
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		assert_string_equal(parse(bad[i], &a), "invalid_model_response");

@@ -75,8 +75,8 @@ static void t_one_spelling(void **state)
 					      "A_",
 					      "AAB",
 					      "AA.A",
-					      "\xc3\xa9"
-					      "AA",
+					      ("\xc3\xa9"
+					       "AA"),
 					      "AAA\n",
 					      "AAAA="};
 	uint8_t out[16];
