@@ -37,11 +37,15 @@ spec/errors.tab|	unauthorized	401	|	unauthorized	400	|tests/unit/t_promises test
 spec/sandbox.msg|msg SPAWN 10 up steward READY|msg SPAWN 10 up steward,gateway READY|tests/unit/t_promises
 spec/sandbox.msg|msg LIST 12 up steward READY|msg LIST 12 up steward NEW,READY|tests/unit/t_promises
 spec/store.msg|msg RUN_CREATE 20 up fcgi READY|msg RUN_CREATE 20 up fcgi,gateway READY|tests/unit/t_promises
+spec/audit.tab|token.issue	commit	required|token.issue	commit	optional|tests/unit/t_audit
+spec/audit.tab|auth.denied	note	optional	fcgi,gateway|auth.denied	note	optional	fcgi,gateway,steward|tests/unit/t_audit tests/store/t_store_audit
+spec/audit.tab|field	label	str	redact|field	label	str	keep|tests/unit/t_audit tests/store/t_store_audit
+spec/audit.tab|state,reason,error|state,reason|tests/store/t_store_audit
 spec/store.msg|msg RUN_GET 22 up fcgi,steward READY|msg RUN_GET 22 up fcgi,steward NEW,READY|tests/unit/t_promises
 T
 }
 
-build() { make -C "$build" -j"$(nproc)" >"$log" 2>&1 && make -C "$build" -j"$(nproc)" tests/unit/t_promises tests/unit/t_schema tests/unit/t_ingress tests/unit/t_tables >>"$log" 2>&1; }
+build() { make -C "$build" -j"$(nproc)" >"$log" 2>&1 && make -C "$build" -j"$(nproc)" tests/unit/t_promises tests/unit/t_schema tests/unit/t_ingress tests/unit/t_tables tests/unit/t_audit tests/store/t_store_audit >>"$log" 2>&1; }
 
 echo "copying and building once"
 mkdir "$tree" "$build" || exit 1
