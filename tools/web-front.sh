@@ -1,18 +1,19 @@
 #!/bin/bash
-# web-front.sh SERVER DIR PORT SOCKET [--prefix /PATH] [--keep] [--without DIRECTIVE]
+# web-front.sh SERVER DIR PORT SOCKET [--prefix /PATH] [--tenant NAME] [--keep] [--without DIRECTIVE]
 # A web server of its own on 127.0.0.1:PORT in front of SOCKET, in the foreground until SIGTERM. Its configuration is
-# the installed example with only socket and prefix changed; every file it writes is in DIR; the system's own
+# the installed example with only socket, prefix and tenant changed; every file it writes is in DIR; the system's own
 # server of that name is neither read nor touched. --keep, which the examples do not: keeps backend connections.
 # --without: drops the example's lines that begin with this directive, to see what that does.
 set -u
 stop_with() { printf 'web-front: %s\n' "$*" >&2; exit 1; }
-[ $# -ge 4 ] || stop_with "usage: web-front.sh lighttpd|apache|nginx DIR PORT SOCKET [--prefix /PATH] [--keep] [--without DIRECTIVE]"
+[ $# -ge 4 ] || stop_with "usage: web-front.sh lighttpd|apache|nginx DIR PORT SOCKET [--prefix /PATH] [--tenant NAME] [--keep] [--without DIRECTIVE]"
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
-server=$1 dir=$2 port=$3 socket=$4 prefix= keep=no without=
+server=$1 dir=$2 port=$3 socket=$4 prefix= tenant= keep=no without=
 shift 4
 while [ $# -gt 0 ]; do
 	case $1 in
 	--prefix) prefix=$2 && shift 2 ;;
+	--tenant) tenant=$2 && shift 2 ;;
 	--without) without=$2 && shift 2 ;;
 	--keep) keep=yes && shift ;;
 	*) stop_with "unknown option $1" ;;
@@ -26,6 +27,7 @@ lighttpd() {
 	example >"$dir/pinfold.conf"
 	[ -z "$prefix" ] || sed -i -e "s#^fastcgi.server = (#\$HTTP[\"url\"] =~ \"^$prefix/\" { &#" -e "s#\"/\" => ((#\"$prefix\" => ((#" \
 		-e '$s#$# }#' "$dir/pinfold.conf"
+	[ -z "$tenant" ] || printf 'setenv.add-environment = ( "PINFOLD_TENANT" => "%s" )\n' "$tenant" >>"$dir/pinfold.conf"
 	# lighttpd writes its log as its own user.
 	: >"$dir/error.log" && chown www-data "$dir/error.log"
 	cat >"$dir/lighttpd.conf" <<E
@@ -47,6 +49,7 @@ apache() {
 	example >"$dir/pinfold.conf"
 	[ -z "$prefix" ] || sed -i -e "s#<Location \"/\">#<Location \"$prefix/\">#" -e "s#//pinfold/\"#//pinfold$prefix/\"#" \
 		-e "s#SCRIPT_NAME \"\"#SCRIPT_NAME \"$prefix\"#" "$dir/pinfold.conf"
+	[ -z "$tenant" ] || sed -i "s#CGIPassAuth On#&\n\tProxyFCGISetEnvIf \"true\" PINFOLD_TENANT \"$tenant\"#" "$dir/pinfold.conf"
 	[ $keep = no ] || sed -i 's#flushpackets=on#& enablereuse=on#' "$dir/pinfold.conf"
 	{
 		for m in mpm_event authz_core reqtimeout proxy proxy_fcgi; do
@@ -82,6 +85,7 @@ nginx() {
 	local upstream=
 	example >"$dir/pinfold.conf"
 	[ -z "$prefix" ] || sed -i -e "s#^location / {#location $prefix/ {#" -e "s#SCRIPT_NAME \"\"#SCRIPT_NAME \"$prefix\"#" "$dir/pinfold.conf"
+	[ -z "$tenant" ] || sed -i "s#^\tfastcgi_pass .*#&\n\tfastcgi_param PINFOLD_TENANT \"$tenant\";#" "$dir/pinfold.conf"
 	if [ $keep = yes ]; then
 		upstream="upstream kept { server unix:$socket; keepalive 64; }"
 		sed -i -e "s#fastcgi_pass .*#fastcgi_pass kept;#" -e "s#fastcgi_keep_conn off#fastcgi_keep_conn on#" "$dir/pinfold.conf"

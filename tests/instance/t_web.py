@@ -236,6 +236,16 @@ def prefix():
             ask("POST", a.json["links"]["cancel"])
 
 
+def one_tenant():
+    """A host of one tenant: nobody else's token works there, and no header of the caller changes that."""
+    other = operator("token", "create", "--tenant", "other").strip()
+    with Front(SERVER, "--tenant", "other") as f:
+        for who, more, status in ((other, "", 200), (TOKEN, "", 403), (TOKEN, "PINFOLD_TENANT: default\r\nPinfold-Tenant: default\r\n", 403)):
+            a = Answer(exchange(f"GET /v1/runs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {who}\r\n{more}\r\n".encode(),
+                                at=urllib.parse.urlsplit(f.url)), "GET")
+            check(f"a host of one tenant: {status}", a.status == status and (status == 200 or a.error == "tenant_mismatch"), (a.status, a.body[:200]))
+
+
 def no_proxy():
     """httpoxy: a header must not become the proxy of anything that asks for us."""
     with socket.create_server(("127.0.0.1", 0)) as trap:
@@ -289,7 +299,7 @@ def back():
     call("GET", "/readyz")
 
 
-cases = [table, broken, prefix, no_proxy, slow]
+cases = [table, broken, prefix, one_tenant, no_proxy, slow]
 if SERVER == "apache":
     cases.append(no_pass_auth)
 cases.append(back)
