@@ -22,6 +22,28 @@ x = 1  """ + "\n"
     check("and the run fails", (v["status"], v["error"]) == ("failed", "verification_failed"), v)
 
 
+def forged():
+    """What the agent leaves beside its allowed changes does not flip a check, whether it is a change or a by-product."""
+    test = "import unittest, calc\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(calc.add(2, 3), 5)\n"
+    ends = "import os; os._exit(0)"
+    compiled = """
+import os, py_compile
+open("/tmp/calc.py", "w").write("def add(a, b): return a + b")
+os.makedirs("__pycache__", exist_ok=True)
+py_compile.compile("/tmp/calc.py", cfile=f"__pycache__/calc.cpython-{'%d%d' % __import__('sys').version_info[:2]}.pyc",
+                   invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+open("__pycache__/sitecustomize.py", "w").write("import os; os._exit(0)")
+"""
+    home = "import os, site\np = site.getusersitepackages()\nos.makedirs(p)\nopen(p + '/usercustomize.py', 'w').write('" + ends + "')\n"
+    for what, agent, error in (("a compiled file that does not match", compiled, "verification_failed"), ("a user site", home, "verification_failed"),
+                               ("sitecustomize", f"open('sitecustomize.py', 'w').write('{ends}')", "sandbox_changed_files_mismatch"),
+                               ("settings of the test runner", "open('setup.cfg', 'w').write('[tool:pytest]')", "sandbox_changed_files_mismatch"),
+                               ("a removed test", "__import__('os').unlink('test_calc.py')", "sandbox_changed_files_mismatch")):
+        v = until(mine, start(mine, {"agent.py": agent, "calc.py": "def add(a, b): return a - b\n", "test_calc.py": test},
+                              agent="script", allowed=["calc.py"]))
+        check(f"{what} does not make a check pass", (v["status"], v.get("error")) == ("failed", error), v)
+
+
 def tcp_memory():
     """What sockets hold counts as the box's: cgroups v1 count it apart, and only where there is a limit."""
     fill = """
@@ -143,6 +165,6 @@ def same_user():
     check("nobody cannot attach to the parser of the configuration", alive and "PermissionError" in r.stderr, (alive, r.stdout, r.stderr[-200:]))
 
 
-for f in (checks_apart, tcp_memory, protocols, unreadable_numbers, terminal, same_user):
+for f in (checks_apart, forged, tcp_memory, protocols, unreadable_numbers, terminal, same_user):
     case(f.__name__, f)
 done()
