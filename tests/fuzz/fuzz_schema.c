@@ -23,21 +23,56 @@ static const struct schema_row *row_of(const struct schema *s, const char *key)
 	return NULL;
 }
 
-/* The top level only, in words of its own. */
-static void accepted(const struct schema *s, const struct json *body)
+static void check_value(const struct schema_row *r, const struct json *v)
 {
 	static const enum json_type types[] = {
 	    [SCHEMA_STRING] = JSON_STRING,  [SCHEMA_OBJECT] = JSON_OBJECT, [SCHEMA_ARRAY] = JSON_ARRAY,
 	    [SCHEMA_INTEGER] = JSON_NUMBER, [SCHEMA_BOOL] = JSON_BOOL,     [SCHEMA_MAP] = JSON_OBJECT};
-	must(body->type == JSON_OBJECT);
-	for (const struct json *v = body->child; v != NULL; v = v->next) {
-		const struct schema_row *r = row_of(s, v->key);
-		must(r != NULL && (r->type == SCHEMA_ANY || v->type == types[r->type]));
-		must(v->type != JSON_STRING || r->maxbytes == 0 || v->len <= r->maxbytes);
-		must(v->type != JSON_ARRAY || r->max == INT64_MAX || v->count <= (uint64_t)r->max);
+	int64_t n = (int64_t)v->count;
+	if (r->type == SCHEMA_ANY)
+		return;
+	must(v->type == types[r->type]);
+	if (v->type == JSON_BOOL)
+		return;
+	if (v->type == JSON_STRING) {
+		must(r->maxbytes == 0 || v->len <= r->maxbytes);
+		n = (int64_t)utf8_count(v->text, v->len);
+	} else if (v->type == JSON_NUMBER) {
+		must(json_int(v, INT64_MIN, INT64_MAX, &n));
 	}
+	must(n >= r->min && n <= r->max);
+}
+
+/* Follows a row's path from v, by words of its own. */
+static void follow(const struct schema_row *r, const char *path, const struct json *v)
+{
+	char name[64];
+	if (*path == '\0') {
+		check_value(r, v);
+	} else if (strncmp(path, "[]", 2) == 0) {
+		for (const struct json *e = v->child; e != NULL; e = e->next)
+			follow(r, path + 2, e);
+	} else {
+		path += *path == '.';
+		size_t n = strcspn(path, ".[");
+		must(n < sizeof name);
+		memcpy(name, path, n);
+		name[n] = '\0';
+		const struct json *member = json_get(v, name);
+		if (member != NULL)
+			follow(r, path + n, member);
+		else
+			must(!r->required || path[n] != '\0');
+	}
+}
+
+static void accepted(const struct schema *s, const struct json *body)
+{
+	must(body->type == JSON_OBJECT);
+	for (const struct json *v = body->child; v != NULL; v = v->next)
+		must(row_of(s, v->key) != NULL);
 	for (const struct schema_row *r = s->rows; r->field != NULL; r++)
-		must(!r->required || strpbrk(r->field, ".[") != NULL || json_get(body, r->field) != NULL);
+		follow(r, r->field, body);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
