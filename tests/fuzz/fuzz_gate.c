@@ -4,6 +4,7 @@
  */
 #include "fcgi/gate.h"
 #include "fcgi/ingress.h"
+#include "lib/num.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ static void check_arrival(const struct gate *g)
 	static struct ingress in;
 	struct arrival a;
 	ingress_read(&in, g, &a);
-	must(strlen(a.id) == 36 && (a.refused == ERR_OK) <= (a.why == NULL));
+	must(id_valid(a.id) && strlen(a.id) < sizeof a.id && (a.refused == ERR_OK) <= (a.why == NULL));
 	if (a.refused != ERR_OK)
 		return;
 	must(g->role == GATE_RESPONDER && a.method[0] != '\0' && printable(a.method));
@@ -36,7 +37,8 @@ static void check_arrival(const struct gate *g)
 	must(printable(a.path) && strchr(a.path, '%') == NULL && strchr(a.path, '\\') == NULL);
 	must(printable(a.mount) && (a.mount[0] == '\0' || a.mount[0] == '/'));
 	must(printable(a.query) && printable(a.authorization) && printable(a.content_type));
-	must(printable(a.content_length) && printable(a.if_none_match) && printable(a.vhost_tenant));
+	must(printable(a.idempotency_key) && printable(a.content_length) && printable(a.if_none_match) &&
+	     printable(a.vhost_tenant));
 	/* Each name that is used came once. */
 	unsigned uri = 0, auth = 0, length = 0;
 	for (size_t i = 0; i < g->nparams; i++) {
