@@ -14,13 +14,17 @@ command -v npm >/dev/null || packages_check="$packages_check nodejs npm"
 
 # A package that starts a service when installed must not take port 80 from anybody here.
 packages_quietly() {
-	local policy=/usr/sbin/policy-rc.d mine=no status
+	local policy=/usr/sbin/policy-rc.d mine=no status name
 	if [ ! -e "$policy" ]; then
 		printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy" && mine=yes
 	fi
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >"$log" 2>&1
 	status=$?
 	[ "$mine" = no ] || rm -f "$policy"
+	# Nor at the next start of the machine: an instance runs web servers of its own.
+	for name in lighttpd nginx; do
+		case " $* " in *" $name "*) systemctl disable "$name" >/dev/null 2>&1 ;; esac
+	done
 	return $status
 }
 
