@@ -3,7 +3,6 @@
  * after the permitted-state check and a complete decode. Each says why obeying it is safe, the sender being
  * taken over by an attacker. Then the messages in the other direction.
  */
-#include "sandboxd/answer.h"
 #include "gen/sandbox_msg_on.h"
 #include "lib/die.h"
 #include "lib/names.h"
@@ -69,10 +68,10 @@ void sbx_on_spawn(struct sbx_from *from, uint64_t op, const struct sbx_spawn *m,
 	}
 	close(fds[0]);
 	close(fds[1]);
-	app->boxes.sink.refused(app, op, m->run, m->kind, ERR_SANDBOX_SPAWN_FAILED,
-				!sealed    ? "upload and result must be memfds, the upload sealed"
-				: !bounded ? "a limit is out of range"
-					   : "the service is stopping");
+	box_refuse(&app->boxes, op, m->run, m->kind, ERR_SANDBOX_SPAWN_FAILED,
+		   !sealed    ? "upload and result must be memfds, the upload sealed"
+		   : !bounded ? "a limit is out of range"
+			      : "the service is stopping");
 }
 
 /*
@@ -108,60 +107,43 @@ void sbx_on_list(struct sbx_from *from, uint64_t op, const struct sbx_list *m, i
 	monitor_send(from, frame, sbx_put_listed(frame, sizeof frame, op, &listed), -1);
 }
 
-static struct sbx_from *steward(void *app)
+/* The other direction: what became of a box, to the steward; its listener, to the gateway. */
+void answer_tell(void *arg, enum box_news what, const struct box *b)
 {
-	return &((struct app *)app)->child[CHILD_STEWARD].from;
-}
-
-static void tell_spawned(void *app, const struct box *b)
-{
-	uint8_t frame[SBX_MAX_SPAWNED];
-	const struct sbx_spawned m = {.run = b->run, .kind = b->kind};
-	monitor_send(steward(app), frame, sbx_put_spawned(frame, sizeof frame, b->op, &m), -1);
-}
-
-static void tell_refused(void *app, uint64_t op, const char *run, uint8_t kind, enum err code, const char *detail)
-{
+	struct app *app = arg;
 	uint8_t frame[SBX_MAX_REFUSED];
-	const struct sbx_refused m = {.run = run, .kind = kind, .code = (uint16_t)code, .detail = detail};
-	log_warn("box %s: refused (%s): %s", run, err_code(code), detail);
-	monitor_send(steward(app), frame, sbx_put_refused(frame, sizeof frame, op, &m), -1);
-}
-
-static void tell_opened(void *app, const struct box *b)
-{
-	open_at_gateway(app, b);
-}
-
-static void tell_closed(void *app, const struct box *b)
-{
-	uint8_t frame[SBX_MAX_CLOSE];
-	const struct sbx_close m = {.run = b->run};
-	monitor_send(&((struct app *)app)->child[CHILD_GATEWAY].from, frame, sbx_put_close(frame, sizeof frame, 0, &m),
-		     -1);
-}
-
-static void tell_exited(void *app, const struct box *b)
-{
-	uint8_t frame[SBX_MAX_EXITED];
-	const struct sbx_exited m = {.run = b->run,
-				     .kind = b->kind,
-				     .status = b->status,
-				     .oom = b->use.oom,
-				     .timed_out = b->timed_out,
-				     .cpu_us = b->use.cpu_us,
-				     .peak_bytes = b->use.peak_bytes};
-	monitor_send(steward(app), frame, sbx_put_exited(frame, sizeof frame, 0, &m), -1);
-}
-
-static void tell_gone(void *app, uint64_t op, const char *run, uint8_t kind, bool clean)
-{
-	uint8_t frame[SBX_MAX_GONE];
-	const struct sbx_gone m = {.run = run, .kind = kind, .clean = clean};
-	monitor_send(steward(app), frame, sbx_put_gone(frame, sizeof frame, op, &m), -1);
-}
-
-struct box_sink answer_sink(struct app *app)
-{
-	return (struct box_sink){tell_spawned, tell_refused, tell_opened, tell_closed, tell_exited, tell_gone, app};
+	size_t n = 0;
+	switch (what) {
+	case NEWS_OPENED:
+		open_at_gateway(app, b);
+		return;
+	case NEWS_CLOSED:
+		n = sbx_put_close(frame, sizeof frame, 0, &(struct sbx_close){.run = b->run});
+		monitor_send(&app->child[CHILD_GATEWAY].from, frame, n, -1);
+		return;
+	case NEWS_SPAWNED:
+		n = sbx_put_spawned(frame, sizeof frame, b->op, &(struct sbx_spawned){.run = b->run, .kind = b->kind});
+		break;
+	case NEWS_REFUSED:
+		log_warn("box %s: refused (%s): %s", b->run, err_code(b->code), b->detail);
+		const struct sbx_refused refused = {
+		    .run = b->run, .kind = b->kind, .code = (uint16_t)b->code, .detail = b->detail};
+		n = sbx_put_refused(frame, sizeof frame, b->op, &refused);
+		break;
+	case NEWS_EXITED:;
+		const struct sbx_exited exited = {.run = b->run,
+						  .kind = b->kind,
+						  .status = b->status,
+						  .oom = b->use.oom,
+						  .timed_out = b->timed_out,
+						  .cpu_us = b->use.cpu_us,
+						  .peak_bytes = b->use.peak_bytes};
+		n = sbx_put_exited(frame, sizeof frame, 0, &exited);
+		break;
+	case NEWS_GONE:
+	default:
+		n = sbx_put_gone(frame, sizeof frame, b->op,
+				 &(struct sbx_gone){.run = b->run, .kind = b->kind, .clean = b->clean});
+	}
+	monitor_send(&app->child[CHILD_STEWARD].from, frame, n, -1);
 }

@@ -22,4 +22,11 @@ struct app {
 	enum stop stop;
 	uint64_t stop_next; /* timer_ms: the phase is over by then */
 };
+
+/* answer.c: what became of a box, told to the steward and the gateway. A box_teller; arg is the app. */
+void answer_tell(void *arg, enum box_news what, const struct box *b);
+/* stop.c: ends in order, within 5 s: the steward, the boxes, the gateway and the public side, the store. */
+void stop_begin(struct app *app);
+/* Moves on when a phase is over or its time is up; when to come again (timer_ms, 0: no need). */
+uint64_t stop_tick(struct app *app, uint64_t now);
 #endif

@@ -20,6 +20,18 @@
 
 enum { CLEAN_RETRY_MS = 4 };
 
+static struct box empty(struct boxes *all, uint32_t slot)
+{
+	return (struct box){.all = all,
+			    .slot = slot,
+			    .pidfd = -1,
+			    .result = -1,
+			    .listener = -1,
+			    .control = -1,
+			    .build.fd = -1,
+			    .oom.fd = -1};
+}
+
 static void forget(struct box *b)
 {
 	int *fds[] = {&b->result, &b->listener, &b->control, &b->pidfd};
@@ -33,14 +45,19 @@ static void forget(struct box *b)
 		if (fd >= 0)
 			close(fd);
 	}
-	*b = (struct box){.all = b->all,
-			  .slot = b->slot,
-			  .pidfd = -1,
-			  .result = -1,
-			  .listener = -1,
-			  .control = -1,
-			  .build.fd = -1,
-			  .oom.fd = -1};
+	*b = empty(b->all, b->slot);
+}
+
+static void tell(struct box *b, enum box_news what)
+{
+	b->all->tell(b->all->tell_arg, what, b);
+}
+
+static void gone(struct box *b, bool clean)
+{
+	b->clean = clean;
+	b->op = b->kill_op;
+	tell(b, NEWS_GONE);
 }
 
 bool boxes_init(struct boxes *all, struct loop *loop, uint32_t slots, uid_t uid_base)
@@ -50,16 +67,8 @@ bool boxes_init(struct boxes *all, struct loop *loop, uint32_t slots, uid_t uid_
 	all->uid_base = uid_base;
 	all->loop = loop;
 	all->place.parent = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	for (uint32_t i = 0; i < all->slots; i++) {
-		all->v[i] = (struct box){.all = all,
-					 .slot = i,
-					 .pidfd = -1,
-					 .result = -1,
-					 .listener = -1,
-					 .control = -1,
-					 .build.fd = -1,
-					 .oom.fd = -1};
-	}
+	for (uint32_t i = 0; i < all->slots; i++)
+		all->v[i] = empty(all, i);
 	return all->v != NULL && all->place.parent >= 0;
 }
 
@@ -77,7 +86,7 @@ static void shut(struct box *b)
 	if (b->listener < 0)
 		return;
 	if (b->alive_once)
-		b->all->sink.closed(b->all->sink.arg, b);
+		tell(b, NEWS_CLOSED);
 	close(steal_fd(&b->listener));
 }
 
@@ -98,14 +107,21 @@ void box_destroy(struct box *b)
 
 static void refuse(struct box *b)
 {
-	char detail[160];
 	const struct wall *w = &walls[b->failed];
+	b->code = w->machine ? ERR_SANDBOX_UNAVAILABLE : ERR_SANDBOX_SPAWN_FAILED;
 	if (b->failed == STEP_NONE)
-		snprintf(detail, sizeof detail, "killed while it was being built");
+		snprintf(b->detail, sizeof b->detail, "killed while it was being built");
 	else
-		snprintf(detail, sizeof detail, "%s: %s", w->name, strerror(b->failed_errno));
-	b->all->sink.refused(b->all->sink.arg, b->op, b->run, b->kind,
-			     w->machine ? ERR_SANDBOX_UNAVAILABLE : ERR_SANDBOX_SPAWN_FAILED, detail);
+		snprintf(b->detail, sizeof b->detail, "%s: %s", w->name, strerror(b->failed_errno));
+	tell(b, NEWS_REFUSED);
+}
+
+void box_refuse(struct boxes *all, uint64_t op, const char *run, uint8_t kind, enum err code, const char *detail)
+{
+	struct box b = {.all = all, .op = op, .kind = kind, .code = code};
+	snprintf(b.run, sizeof b.run, "%s", run);
+	snprintf(b.detail, sizeof b.detail, "%s", detail);
+	tell(&b, NEWS_REFUSED);
 }
 
 /* After the processes are dead: takes the groups away, says what is to be said. */
@@ -117,15 +133,12 @@ static void settle(struct box *b, uint64_t now)
 	}
 	b->groups_left = false;
 	b->act_at = b->give_up_at = 0;
-	if (!b->alive_once) {
+	if (!b->alive_once)
 		refuse(b);
-		if (b->kill_asked)
-			b->all->sink.gone(b->all->sink.arg, b->kill_op, b->run, b->kind, true);
+	if (b->kill_asked)
+		gone(b, true);
+	if (b->kill_asked || !b->alive_once)
 		forget(b);
-	} else if (b->kill_asked) {
-		b->all->sink.gone(b->all->sink.arg, b->kill_op, b->run, b->kind, true);
-		forget(b);
-	}
 }
 
 static void quarantine(struct box *b)
@@ -139,9 +152,9 @@ static void quarantine(struct box *b)
 	if (!b->alive_once)
 		refuse(b);
 	else if (!said)
-		b->all->sink.exited(b->all->sink.arg, b);
+		tell(b, NEWS_EXITED);
 	if (b->kill_asked)
-		b->all->sink.gone(b->all->sink.arg, b->kill_op, b->run, b->kind, false);
+		gone(b, false);
 }
 
 /* Out of memory under v1: the kernel took one process. As v2 does by itself, the rest of the agent follows. */
@@ -165,8 +178,8 @@ void box_is_alive(struct box *b)
 	b->give_up_at = 0;
 	b->wall_at = timer_ms() + (uint64_t)b->limits.wall_seconds * 1000;
 	if (b->listener >= 0)
-		b->all->sink.opened(b->all->sink.arg, b);
-	b->all->sink.spawned(b->all->sink.arg, b);
+		tell(b, NEWS_OPENED);
+	tell(b, NEWS_SPAWNED);
 	int oom = cg_watch_oom(&b->all->cg, b->slot);
 	if (oom >= 0 && !loop_add(b->all->loop, &b->oom, oom, EPOLLIN, on_oom, b))
 		close(oom);
@@ -197,8 +210,8 @@ void box_spawn(struct boxes *all, uint64_t op, const char *run, const char *tena
 	struct box *b = free_slot(all);
 	bool twice = boxes_find(all, run, kind) != NULL;
 	if (twice || b == NULL) {
-		all->sink.refused(all->sink.arg, op, run, kind, twice ? ERR_SANDBOX_SPAWN_FAILED : ERR_SANDBOX_CAPACITY,
-				  twice ? "this box exists already" : "all slots are in use");
+		box_refuse(all, op, run, kind, twice ? ERR_SANDBOX_SPAWN_FAILED : ERR_SANDBOX_CAPACITY,
+			   twice ? "this box exists already" : "all slots are in use");
 		close(upload);
 		close(result);
 		return;
@@ -230,7 +243,9 @@ void box_kill(struct boxes *all, uint64_t op, const char *run, uint8_t kind, uin
 {
 	struct box *b = boxes_find(all, run, kind);
 	if (b == NULL || b->state == BOX_QUARANTINED) {
-		all->sink.gone(all->sink.arg, op, run, kind, b == NULL);
+		struct box none = {.all = all, .kind = kind, .kill_op = op};
+		snprintf(none.run, sizeof none.run, "%s", run);
+		gone(&none, b == NULL);
 		return;
 	}
 	uint64_t now = timer_ms();
@@ -286,7 +301,7 @@ bool boxes_reap(struct boxes *all, pid_t pid)
 		return true;
 	b->state = BOX_EXITED;
 	if (b->alive_once)
-		all->sink.exited(all->sink.arg, b);
+		tell(b, NEWS_EXITED);
 	settle(b, now);
 	return true;
 }

@@ -1,6 +1,6 @@
 /*
  * The list of boxes: one slot each, with two uids that no other slot has. Everything happens on the event
- * loop; nothing here waits. What became of a box is told to the sink, in this order:
+ * loop; nothing here waits. What became of a box is told, in this order:
  *
  *   spawned, [opened], [closed], exited, gone          or          refused
  *
@@ -44,17 +44,15 @@ struct box {
 	enum step failed;
 	int failed_errno, status;
 	struct cg_use use;
+	bool clean;       /* GONE */
+	enum err code;    /* REFUSED */
+	char detail[160]; /* REFUSED */
 };
 
-struct box_sink {
-	void (*spawned)(void *arg, const struct box *b);
-	void (*refused)(void *arg, uint64_t op, const char *run, uint8_t kind, enum err code, const char *detail);
-	void (*opened)(void *arg, const struct box *b); /* b->listener is there */
-	void (*closed)(void *arg, const struct box *b);
-	void (*exited)(void *arg, const struct box *b);
-	void (*gone)(void *arg, uint64_t op, const char *run, uint8_t kind, bool clean);
-	void *arg;
-};
+/* What the owner of the list is told of a box. For a box that never was (REFUSED, GONE) only run, kind, op and
+ * the last three fields are filled. */
+enum box_news { NEWS_SPAWNED, NEWS_REFUSED, NEWS_OPENED, NEWS_CLOSED, NEWS_EXITED, NEWS_GONE };
+typedef void box_teller(void *arg, enum box_news what, const struct box *b);
 
 struct boxes {
 	struct box *v;
@@ -63,15 +61,18 @@ struct boxes {
 	struct loop *loop;
 	struct cg cg;
 	struct box_place place;
-	struct box_sink sink;
+	box_teller *tell;
+	void *tell_arg;
 };
 
-/* False: out of memory. place, cg and sink are filled by the caller. */
+/* False: out of memory. place, cg and tell are filled by the caller. */
 bool boxes_init(struct boxes *all, struct loop *loop, uint32_t slots, uid_t uid_base);
 struct box *boxes_find(struct boxes *all, const char *run, uint8_t kind);
 /* Starts a box, or refuses. upload and result are taken over in any case. */
 void box_spawn(struct boxes *all, uint64_t op, const char *run, const char *tenant, uint8_t kind,
 	       const struct box_limits *limits, int upload, int result);
+/* Tells that there will be no such box. */
+void box_refuse(struct boxes *all, uint64_t op, const char *run, uint8_t kind, enum err code, const char *detail);
 /* Builds a box at start that runs nothing, so that a missing wall is known before work is taken. */
 void box_probe(struct boxes *all);
 /* TERM now, everything killed after grace_ms; then gone. */

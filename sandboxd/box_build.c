@@ -18,6 +18,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+const struct wall walls[STEP__COUNT] = {[STEP_NONE] = {"nothing", "", false, "not a step"},
+#define X(id, name, kernel, machine, why) [STEP_##id] = {name, kernel, machine, why},
+					WALLS(X)
+#undef X
+};
+
 static bool failed(struct box *b, enum step step, int error)
 {
 	if (b->failed == STEP_NONE) {

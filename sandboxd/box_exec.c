@@ -13,10 +13,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -103,6 +106,27 @@ static bool arrange(struct box_plan *p, const int *agent, int n)
 	return null >= 0 && close_range(FD_BUILD + 1, ~0u, 0) == 0;
 }
 
+/* Inside the new network namespace; the host's is never touched. */
+static bool loopback_up(void)
+{
+	own_fd int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (s < 0)
+		return false;
+	struct ifreq r = {.ifr_flags = IFF_UP | IFF_RUNNING};
+	memcpy(r.ifr_name, "lo", 3);
+	return ioctl(s, SIOCSIFFLAGS, &r) == 0;
+}
+
+static int make_listener(uint16_t port)
+{
+	own_fd int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_in a = {
+	    .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	if (s < 0 || bind(s, (struct sockaddr *)&a, sizeof a) != 0 || listen(s, 64) != 0)
+		return -1;
+	return steal_fd(&s);
+}
+
 static bool maps_written(const struct box_plan *p, int listener)
 {
 	struct box_note note = {.what = NOTE_MAPS};
@@ -126,9 +150,9 @@ void box_child(const struct box_plan *given)
 	/* The cgroup namespace comes after: descriptors opened in it could not move a process to the agent's group. */
 	need(p, STEP_CGROUP_ENTER, cg_enter(p->cg, p->slot, &p->limits, agent, &n));
 	need(p, STEP_NAMESPACES, unshare(CLONE_NEWCGROUP) == 0);
-	need(p, STEP_NETWORK, sethostname("box", 3) == 0 && box_loopback_up());
+	need(p, STEP_NETWORK, sethostname("box", 3) == 0 && loopback_up());
 	if (p->listener)
-		need(p, STEP_LISTENER, (listener = box_listen(p->place->port)) >= 0);
+		need(p, STEP_LISTENER, (listener = make_listener(p->place->port)) >= 0);
 	if (!box_root(p, &step))
 		fail(p, step);
 	need(p, STEP_USERNS, setgroups(0, NULL) == 0 && unshare(CLONE_NEWUSER) == 0 && maps_written(p, listener));

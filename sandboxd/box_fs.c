@@ -4,6 +4,7 @@
  * foreign exists in the box, so that no name it uses can have been prepared by somebody else. Never follows
  * a path that a caller or an agent named.
  */
+#include "lib/num.h"
 #include "lib/own.h"
 #include "sandboxd/box_plan.h"
 #include <errno.h>
@@ -92,6 +93,30 @@ static bool make_binds(int root)
 	return true;
 }
 
+/* The same for every box, nothing of the host in them. */
+static const struct {
+	const char *name, *text;
+} files[] = {
+    {"passwd", "root:x:0:0:root of the box:/:/usr/sbin/nologin\n"
+	       "agent:x:1000:1000:agent:/workspace:/bin/sh\n"
+	       "nobody:x:65534:65534:the host:/:/usr/sbin/nologin\n"},
+    {"group", "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n"},
+    {"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"},
+    {"hosts", "127.0.0.1 localhost box\n::1 localhost\n"},
+    {"hostname", "box\n"},
+    {"resolv.conf", "# There is no name service in a box.\n"},
+};
+
+static bool make_etc(int etc)
+{
+	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+		own_fd int fd = openat(etc, files[i].name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+		if (fd < 0 || !write_all(fd, files[i].text, strlen(files[i].text)))
+			return false;
+	}
+	return true;
+}
+
 static bool make_dev(int root)
 {
 	/* The only mount that may hold devices; it is read-only from here on, but for /dev/shm. */
@@ -141,7 +166,7 @@ bool box_root(const struct box_plan *p, enum step *step)
 		return false;
 	*step = STEP_ETC;
 	own_fd int etc = openat(root, "etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (etc < 0 || !box_etc(etc))
+	if (etc < 0 || !make_etc(etc))
 		return false;
 	*step = STEP_DEV;
 	if (!make_dev(root))

@@ -54,11 +54,8 @@ struct box_note {
 /* The whole of the child; never returns. */
 void box_child(const struct box_plan *p) __attribute__((noreturn));
 
-bool box_loopback_up(void);
-int box_listen(uint16_t port); /* descriptor or -1 */
 /* Each part of the new root; *step says which one failed. */
 bool box_root(const struct box_plan *p, enum step *step);
-bool box_etc(int etc);
 bool box_ids_become(uid_t uid, gid_t gid);
 bool box_caps(void);
 bool box_landlock(void);

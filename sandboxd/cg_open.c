@@ -8,7 +8,6 @@
 #include "lib/num.h"
 #include "lib/own.h"
 #include "sandboxd/box_cg.h"
-#include "sandboxd/cg_file.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

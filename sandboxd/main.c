@@ -21,11 +21,9 @@
 #include "lib/own.h"
 #include "lib/place.h"
 #include "lib/secret.h"
-#include "sandboxd/answer.h"
 #include "sandboxd/app.h"
 #include "sandboxd/folders.h"
 #include "sandboxd/settings.h"
-#include "sandboxd/stop.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -132,37 +130,22 @@ static void catch_signals(struct app *app)
 		fatal("cannot watch for signals: %m");
 }
 
-static void probe_quiet(void *arg, const struct box *b)
+static void judge_probe(void *arg, enum box_news what, const struct box *b)
 {
 	(void)arg;
-	(void)b;
-}
-
-static void probe_refused(void *arg, uint64_t op, const char *run, uint8_t kind, enum err code, const char *detail)
-{
-	(void)arg, (void)op, (void)run, (void)kind, (void)code;
-	fatal("no sandbox can be built on this machine: %s; see pinfold doctor", detail);
-}
-
-static void probe_exited(void *arg, const struct box *b)
-{
-	(void)arg;
-	if (b->status != 0)
-		fatal("no sandbox can be built on this machine: the trial box ended with %d", b->status);
-}
-
-static void probe_gone(void *arg, uint64_t op, const char *run, uint8_t kind, bool clean)
-{
-	(void)arg, (void)op, (void)run, (void)kind;
-	if (!clean)
-		fatal("no sandbox can be built on this machine: the trial box could not be removed");
+	const char *const sorry = "no sandbox can be built on this machine";
+	if (what == NEWS_REFUSED)
+		fatal("%s: %s; see pinfold doctor", sorry, b->detail);
+	if (what == NEWS_EXITED && b->status != 0)
+		fatal("%s: the trial box ended with %d", sorry, b->status);
+	if ((what == NEWS_GONE && !b->clean) || b->state == BOX_QUARANTINED)
+		fatal("%s: the trial box could not be removed", sorry);
 }
 
 /* Every wall is built once, for real, before any work is taken. */
 static void check_walls(struct app *app)
 {
-	app->boxes.sink =
-	    (struct box_sink){probe_quiet, probe_refused, probe_quiet, probe_quiet, probe_exited, probe_gone, NULL};
+	app->boxes.tell = judge_probe;
 	box_probe(&app->boxes);
 	while (boxes_busy(&app->boxes) > 0 && app->stop == STOP_NO)
 		loop_once(&app->loop, boxes_tick(&app->boxes, timer_ms()));
@@ -189,7 +172,8 @@ static void prepare_boxes(struct app *app)
 	if (dir < 0 || faccessat(dir, "pinfold-runner", X_OK, 0) != 0)
 		fatal("%s/pinfold-runner is missing; install pinfold again", runner);
 	check_walls(app);
-	b->sink = answer_sink(app);
+	b->tell = answer_tell;
+	b->tell_arg = app;
 }
 
 int main(int argc, char **argv)

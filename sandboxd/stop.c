@@ -1,5 +1,4 @@
-/* The phases of a clean stop; see stop.h. What does not end in its time is killed with all it started. */
-#include "sandboxd/stop.h"
+/* The phases of a clean stop; see app.h. What does not end in its time is killed with all it started. */
 #include "lib/die.h"
 #include "lib/num.h"
 #include "sandboxd/app.h"

@@ -33,54 +33,35 @@ struct rig_told *rig_told(struct rig *r, const char *run)
 	return NULL;
 }
 
-static void on_spawned(void *rig, const struct box *b)
+static void on_news(void *rig, enum box_news what, const struct box *b)
 {
 	struct rig_told *t = rig_told(rig, b->run);
-	t->spawned = true;
-	t->spawned_ns = rig_ns();
-}
-
-static void on_refused(void *rig, uint64_t op, const char *run, uint8_t kind, enum err code, const char *detail)
-{
-	(void)op, (void)kind;
-	struct rig_told *t = rig_told(rig, run);
-	t->refused = true;
-	t->code = code;
-	snprintf(t->detail, sizeof t->detail, "%s", detail);
-}
-
-static void on_opened(void *rig, const struct box *b)
-{
-	rig_told(rig, b->run)->listener = fcntl(b->listener, F_DUPFD_CLOEXEC, 3);
-}
-
-static void on_closed(void *rig, const struct box *b)
-{
-	struct rig_told *t = rig_told(rig, b->run);
-	t->closed = true;
-	close(t->listener);
-	t->listener = -1;
-}
-
-static void on_exited(void *rig, const struct box *b)
-{
-	struct rig_told *t = rig_told(rig, b->run);
-	t->exited = true;
-	t->status = b->status;
-	t->oom = b->use.oom;
-	t->timed_out = b->timed_out;
-	t->cpu_us = b->use.cpu_us;
-	t->peak_bytes = b->use.peak_bytes;
-	t->exited_ns = rig_ns();
-}
-
-static void on_gone(void *rig, uint64_t op, const char *run, uint8_t kind, bool clean)
-{
-	(void)op, (void)kind;
-	struct rig_told *t = rig_told(rig, run);
-	t->gone = true;
-	t->clean = clean;
-	t->gone_ns = rig_ns();
+	if (what == NEWS_SPAWNED) {
+		t->spawned = true;
+		t->spawned_ns = rig_ns();
+	} else if (what == NEWS_REFUSED) {
+		t->refused = true;
+		t->code = b->code;
+		snprintf(t->detail, sizeof t->detail, "%s", b->detail);
+	} else if (what == NEWS_OPENED) {
+		t->listener = fcntl(b->listener, F_DUPFD_CLOEXEC, 3);
+	} else if (what == NEWS_CLOSED) {
+		t->closed = true;
+		close(t->listener);
+		t->listener = -1;
+	} else if (what == NEWS_EXITED) {
+		t->exited = true;
+		t->status = b->status;
+		t->oom = b->use.oom;
+		t->timed_out = b->timed_out;
+		t->cpu_us = b->use.cpu_us;
+		t->peak_bytes = b->use.peak_bytes;
+		t->exited_ns = rig_ns();
+	} else {
+		t->gone = true;
+		t->clean = b->clean;
+		t->gone_ns = rig_ns();
+	}
 }
 
 static void on_signal(void *rig, uint32_t events)
@@ -134,7 +115,8 @@ void rig_open(struct rig *r, const char *program, unsigned slots)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	r->boxes.place = (struct box_place){.stage = stage, .runner = runner, .port = RIG_PORT};
-	r->boxes.sink = (struct box_sink){on_spawned, on_refused, on_opened, on_closed, on_exited, on_gone, r};
+	r->boxes.tell = on_news;
+	r->boxes.tell_arg = r;
 	if (!loop_open(&r->loop) || !loop_add(&r->loop, &r->signals, fd, EPOLLIN, on_signal, r) ||
 	    !boxes_init(&r->boxes, &r->loop, slots, test_uids(r->dir)) || !box_filters_make(&r->boxes.place.filters) ||
 	    !cg_open(&r->boxes.cg, r->dir, &why))
