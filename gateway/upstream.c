@@ -312,6 +312,22 @@ static uint64_t usage_number(const struct json *usage, const char *key)
 	return v && json_int(v, 0, USAGE_MAX, &n) ? (uint64_t)n : 0;
 }
 
+static bool holds(const void *p, size_t n, const struct secret *key)
+{
+	return memmem(p, n, key->p, key->n) != NULL;
+}
+
+/* The key as it would be read, however it is spelt: a provider may escape what it quotes. Depth is the parser's. */
+static bool says_key(const struct json *v, const struct secret *key)
+{
+	if ((v->key && holds(v->key, strlen(v->key), key)) || (v->text && holds(v->text, v->len, key)))
+		return true;
+	for (const struct json *e = v->child; e; e = e->next)
+		if (says_key(e, key))
+			return true;
+	return false;
+}
+
 /* Content type, strict JSON, and no trace of the key. */
 static enum err judge(CURL *h, const struct upstream_target *target, struct upstream_answer *answer)
 {
@@ -339,8 +355,7 @@ static enum err judge(CURL *h, const struct upstream_target *target, struct upst
 	if (answer->status == 401 || answer->status == 403) {
 		buf_reset(&answer->body);
 		buf_adds(&answer->body, refused);
-	}
-	if (target->key && memmem(answer->body.p, answer->body.n, target->key->p, target->key->n))
+	} else if (target->key && (holds(answer->body.p, answer->body.n, target->key) || says_key(body, target->key)))
 		return ERR_INVALID_MODEL_RESPONSE;
 	return ERR_OK;
 }

@@ -59,6 +59,8 @@ LIES = {  # marker -> (answer, status, error code or None)
     "LIE-garbage": ({"garbage": 4096}, 502, "invalid_model_response"),
     "LIE-close": ({"close": True}, 502, "model_unreachable"),
     "LIE-key": ({"body": json.dumps({"you sent": KEY})}, 502, "invalid_model_response"),
+    "LIE-key-escaped": ({"body": "{\"you sent\":\"%s\"}" % "".join("\\u%04x" % ord(c) for c in KEY)}, 502, "invalid_model_response"),
+    "LIE-key-as-key": ({"body": "[[{\"%s\":1}]]" % KEY.replace("-", "\\u002d")}, 502, "invalid_model_response"),
     "LIE-401": ({"status": 401, "body": json.dumps({"error": {"message": "bad key " + KEY}})}, 401, None),
     "LIE-429": ({"status": 429, "body": "{\"error\":{\"message\":\"slow down\"}}"}, 429, None),
     "LIE-500": ({"status": 500, "body": "{\"error\":{\"message\":\"oops\"}}"}, 500, None),
