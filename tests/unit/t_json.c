@@ -206,7 +206,8 @@ static void t_no_leak(void **state)
 		assert_false(accepts(broken[i % 3]));
 	getrusage(RUSAGE_SELF, &after);
 #ifndef __SANITIZE_ADDRESS__
-	assert_true(after.ru_maxrss - before.ru_maxrss < 1024);
+	if (getenv("PINFOLD_MEMCHECK") == NULL) /* whose own memory grows, and who looks for leaks itself */
+		assert_true(after.ru_maxrss - before.ru_maxrss < 1024);
 #endif
 }
 
