@@ -1,116 +1,154 @@
 #!/usr/bin/python3
-"""Any one process is killed; the service comes back by itself and nothing acknowledged is lost."""
-from client import *
-import signal, threading
+"""Any child is killed; it alone comes back, its sockets never refuse, and nothing acknowledged is lost."""
+import threading
+from processes import *
 
 mine = token()
-GIT = [["git", "diff", "--check"]]
-SLEEP = {"agent.py": "import time\ntime.sleep(100)\n"}
-
-
-def pid_of(name):
-    """The process of this instance with that program."""
-    for p in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if os.path.basename(os.readlink(f"/proc/{p}/exe")) == name and os.readlink(f"/proc/{p}/exe").startswith(INSTANCE):
-                return int(p)
-        except OSError:
-            pass
-    return None
-
-
-def ready(seconds=30):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if call("GET", "/readyz")[0] == 200:
-                return True
-        except OSError:
-            pass
-        time.sleep(0.1)
-    return False
-
-
-def killed(name):
-    before = pid_of(name)
-    os.kill(before, signal.SIGKILL)
-    end = time.monotonic() + 20
-    while time.monotonic() < end and pid_of(name) in (before, None):
-        time.sleep(0.05)
-    check(f"{name} is restarted", pid_of(name) not in (before, None))
-    check(f"ready after the death of {name}", ready())
 
 
 def each_child():
     done_run = start(mine, {"agent.py": "pass\n"}, agent="script", checks=GIT)
     want = until(mine, done_run)
+    others = {n: pid_of(n) for n in CHILDREN + ("pinfold-sandboxd",)}
     for name in ("pinfold-fcgi", "pinfold-gateway", "pinfold-stored"):
-        run = start(mine, SLEEP, agent="script", checks=GIT)
-        until(mine, run, lambda v: v.get("phase") == "executing")
-        killed(name)
+        run = executing(mine)
+        check(f"{name} is restarted", kill(name))
+        check(f"ready after the death of {name}", ready())
+        others[name] = pid_of(name)
         v = until(mine, run, lambda v: True, 30)
         check(f"a run goes on while {name} is restarted", v["status"] == "running", v)
         call("POST", f"/v1/runs/{run}/cancel", b"", mine)
         check(f"and can be cancelled after {name} is back", until(mine, run)["status"] == "cancelled")
-        check("a finished run is what it was", {k: v for k, v in until(mine, done_run).items()} == want)
+        check("a finished run is what it was", until(mine, done_run) == want)
+    now = {n: pid_of(n) for n in others}
+    check("no other process was touched", now == others, (now, others))
 
 
 def steward():
-    run = start(mine, SLEEP, agent="script", checks=GIT)
-    until(mine, run, lambda v: v.get("phase") == "executing")
-    killed("pinfold-steward")
+    run = executing(mine)
+    check("the steward is restarted", kill("pinfold-steward") and ready())
     v = until(mine, run)
     check("a run whose steward died has failed as restarted", (v["status"], v["error"]) == ("failed", "controller_restarted"), v)
+    check("its box is gone", wait_for(lambda: not in_boxes()))
     v = until(mine, start(mine, {"agent.py": "pass\n"}, agent="script", checks=GIT))
     check("a new run works after it", v["status"] == "completed", v)
 
 
-def sandboxd():
-    running = start(mine, SLEEP, agent="script", checks=GIT)
-    until(mine, running, lambda v: v.get("phase") == "executing")
-    before = pid_of("pinfold-sandboxd")
-    os.kill(before, signal.SIGKILL)
-    end = time.monotonic() + 30
-    while time.monotonic() < end and pid_of("pinfold-sandboxd") in (before, None):
-        time.sleep(0.05)
-    check("sandboxd is started again", pid_of("pinfold-sandboxd") not in (before, None))
-    check("ready after the death of sandboxd", ready())
-    v = until(mine, running)
-    check("its run has failed as restarted", (v["status"], v["error"]) == ("failed", "controller_restarted"), v)
-    left = [p for p in filter(str.isdigit, os.listdir("/proc")) if b"agent.py" in cmdline(p)]
-    check("no process of the run is left", left == [], left)
-    v = until(mine, start(mine, {"agent.py": "pass\n"}, agent="script", checks=GIT))
-    check("a new run works after it", v["status"] == "completed", v)
+def sockets_stay():
+    """Whoever connects meanwhile waits. A request that the dying process held is lost, no other."""
+    for name, path, kind in (("pinfold-fcgi", "public/fcgi.sock", socket.SOCK_STREAM),
+                             ("pinfold-stored", "admin/admin.sock", socket.SOCK_SEQPACKET)):
+        seen, bad, stop = set(), [], threading.Event()
+
+        def knock():
+            while not stop.is_set():
+                seen.add(connects(path, kind))
+                time.sleep(0.002)
+
+        def look():
+            while not stop.is_set():
+                status = answers("/healthz")
+                if status != 200:
+                    bad.append(status)
+        threads = [threading.Thread(target=f) for f in (knock, look)]
+        for t in threads: t.start()
+        for _ in range(3):
+            kill(name)
+            ready()
+        stop.set()
+        for t in threads: t.join()
+        check(f"{path} never refuses while {name} is restarted", seen == {"ok"}, seen)
+        check(f"at most one request a death of {name} is lost", len(bad) <= (3 if name == "pinfold-fcgi" else 0), bad)
 
 
-def cmdline(p):
+CALLER = """
+import json, os, time, urllib.request
+url, token, event = os.environ["PINFOLD_MODEL_GATEWAY_URL"], *(open("/workspace/.pinfold-%s-token" % n).read().strip() for n in ("run", "event"))
+line = json.dumps({"event_type": "calls.begin", "run_id": os.environ["PINFOLD_RUN_ID"], "task_id": os.environ["PINFOLD_RUN_ID"], "sequence": 1,
+                   "data": {}}) + "\\n"
+began, good, bad, last, gap = time.time(), 0, [], time.monotonic(), 0
+while good < 400 and time.time() < began + 120:
+    r = urllib.request.Request(url + "/models", headers={"Authorization": "Bearer " + token})
+    if good == 1 and line:
+        r = urllib.request.Request(url + "/runs/" + os.environ["PINFOLD_RUN_ID"] + "/events", json.dumps({"lines": [line]}).encode(),
+                                   {"Authorization": "Bearer " + event, "Content-Type": "application/json"})
+        line = ""
     try:
-        return open(f"/proc/{p}/cmdline", "rb").read()
-    except OSError:
-        return b""
+        with urllib.request.urlopen(r, timeout=30) as a:
+            assert a.status in (200, 202)
+        good, gap, last = good + 1, max(gap, time.monotonic() - last), time.monotonic()
+    except Exception as e:
+        bad.append(repr(e))
+    time.sleep(0.01)
+json.dump({"began": began, "ended": time.time(), "good": good, "bad": bad, "gap": gap}, open("report.json", "w"))
+"""
+
+
+def agent_goes_on():
+    """The gateway gets its listeners again: to the agent, each death is at most the call that was under way."""
+    run = executing(mine, {"agent.py": CALLER, "report.json": "{}\n"}, allowed=["report.json"], limits={"wallTimeSeconds": 200})
+    until(mine, run, lambda v: any(e["event_type"] == "calls.begin" for e in events(mine, run)))
+    at = []
+    for _ in range(3):
+        at.append(time.time())
+        kill("pinfold-gateway")
+        ready()
+    v = until(mine, run, seconds=240)
+    line = [l for l in artifact(mine, run, "patch").splitlines() if l.startswith("+{")]
+    r = json.loads(line[0][1:])
+    check("the run completes", v["status"] == "completed", v)
+    check("its agent's calls go on after each death of the gateway", r["good"] == 400 and len(r["bad"]) <= 3, r)
+    check("all deaths fell into its life", r["began"] < at[0] and at[-1] < r["ended"], (r, at))
+    print(f"longest time between two answers: {r['gap']:.3f} s; calls lost: {r['bad']}")
+
+
+def crash_loop():
+    """A gateway that ends at once: readyz says so, nobody else minds, and it serves as soon as it can."""
+    path = pid = None
+    others = {n: pid_of(n) for n in CHILDREN + ("pinfold-sandboxd",) if n != "pinfold-gateway"}
+    path = INSTANCE + "/usr/libexec/pinfold/pinfold-gateway"
+    os.rename(path, path + ".good")
+    try:
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\nexit 1\n")
+        os.chmod(path, 0o755)
+        os.kill(wait_for(lambda: pid_of("pinfold-gateway.good")), signal.SIGKILL)
+        check("not ready", wait_for(lambda: answers() == 503))
+        status, _, body = call("GET", "/readyz")
+        check("and says why", json.loads(body).get("reasons") == ["the gateway does not serve"], body)
+        check("the rest of the API works", get("/v1/runs", mine)[0] == 200)
+        now = {n: pid_of(n) for n in others}
+        check("no other process was touched", now == others, (now, others))
+    finally:
+        os.rename(path + ".good", path)
+    check("ready once it can be started", ready())
+    v = until(mine, start(mine, {"agent.py": "pass\n"}, agent="script", checks=GIT))
+    check("and runs work", v["status"] == "completed", v)
 
 
 def under_load():
     """Runs created while stored is killed: each answered 202 exists afterwards."""
-    made, stop = [], threading.Event()
+    made, refused, stop = [], [], threading.Event()
 
     def create():
         while not stop.is_set():
             try:
                 made.append(start(mine, {"agent.py": "pass\n"}, agent="script", checks=GIT))
-            except (AssertionError, OSError):
-                pass
+            except (AssertionError, OSError) as e:
+                if "run_queue_full" not in str(e):
+                    refused.append(str(e))
             time.sleep(0.05)
 
     t = threading.Thread(target=create)
     t.start()
-    for _ in range(3):
-        time.sleep(1)
-        os.kill(pid_of("pinfold-stored"), signal.SIGKILL)
+    for i in range(3):
+        wait_for(lambda: len(made) > 4 * i)
+        kill("pinfold-stored")
         ready()
     stop.set()
     t.join()
-    states = {until(mine, r, seconds=120)["status"] for r in made}
+    check("every creation was answered, if late", refused == [], refused)
+    states = {until(mine, r, seconds=240)["status"] for r in made}
     acknowledged.extend(made)
     check(f"{len(made)} acknowledged runs all exist and end", len(made) > 3 and states <= {"completed", "failed"}, states)
 
@@ -128,6 +166,6 @@ def audited():
 
 
 acknowledged = []
-for f in (each_child, steward, sandboxd, under_load, audited):
+for f in (each_child, steward, sockets_stay, agent_goes_on, crash_loop, under_load, audited):
     case(f.__name__, f)
 done()

@@ -2,7 +2,8 @@
 # Everything it starts dies with it (parent-death signals); everything it makes is below one folder.
 
 inst_root= inst_port= inst_web=lighttpd inst_upstream= inst_model= inst_config= inst_scenario=
-inst_made_root=no inst_stopping=no pid_sandboxd= pid_web= pid_model= inst_build=
+inst_made_root=no inst_stopping=no pid_sandboxd= pid_web= pid_model= pid_pause= inst_build=
+declare -A inst_since=() inst_quick=()
 
 parse_up_options() {
 	while [ $# -gt 0 ]; do
@@ -99,11 +100,13 @@ start_model() {
 start_web() {
 	child "$top/tools/web-front.sh" "$inst_web" "$inst_root/web" "$inst_port" "$inst_root/run/pinfold/public/fcgi.sock" >>"$inst_root/web/out.log" 2>&1 &
 	pid_web=$!
+	inst_since[web]=$SECONDS
 }
 
 start_sandboxd() {
 	PINFOLD_ROOT=$inst_root child "$inst_root/usr/sbin/pinfold-sandboxd" >&2 &
 	pid_sandboxd=$!
+	inst_since[sandboxd]=$SECONDS
 }
 
 wait_ready() {
@@ -121,7 +124,7 @@ inst_stop() {
 	local pid n
 	[ "$inst_stopping" = no ] || return 0
 	inst_stopping=yes
-	for pid in $pid_web $pid_sandboxd $pid_model; do kill -TERM "$pid" 2>/dev/null; done
+	for pid in $pid_web $pid_sandboxd $pid_model $pid_pause; do kill -TERM "$pid" 2>/dev/null; done
 	for n in $(seq 50); do
 		[ -n "$(jobs -rp)" ] || break
 		sleep 0.1
@@ -183,12 +186,27 @@ instance_start() {
 	inst_url=http://127.0.0.1:$inst_port
 }
 
-# Waits; a dead sandboxd or web server is started again, as systemd would do it.
+# again sandboxd|web: starts what has ended, as the service unit does: after 0.1 s, and while it keeps ending within
+# 2 s, after pauses that double. The sixth such end in a row is the last.
+again() {
+	local name=$1 ms
+	[ $((SECONDS - inst_since[$name])) -le 2 ] || inst_quick[$name]=0
+	inst_quick[$name]=$((${inst_quick[$name]:-0} + 1))
+	[ "${inst_quick[$name]}" -lt 6 ] || stop_with "$name ended six times in a row within 2 s of its start; the lines above say why"
+	ms=$((100 << (inst_quick[$name] - 1)))
+	say "quickstart: $name ended; starting it again in $ms ms"
+	sleep "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))" &
+	pid_pause=$!
+	wait "$pid_pause" 2>/dev/null # unlike sleep itself, ended at once by a signal to us
+	"start_$name"
+}
+
+# Waits; a dead sandboxd or web server is started again.
 instance_wait() {
 	while :; do
 		wait -n 2>/dev/null
-		kill -0 "$pid_sandboxd" 2>/dev/null || { say "quickstart: sandboxd ended; starting it again"; sleep 0.2; start_sandboxd; }
-		kill -0 "$pid_web" 2>/dev/null || { say "quickstart: the web server ended; starting it again"; sleep 0.2; start_web; }
+		kill -0 "$pid_sandboxd" 2>/dev/null || again sandboxd
+		kill -0 "$pid_web" 2>/dev/null || again web
 	done
 }
 

@@ -1,0 +1,93 @@
+"""The instance's processes, looked at from outside, for the tests that kill them."""
+import signal, socket
+from client import *
+
+GIT = [["git", "diff", "--check"]]
+SLEEP = {"agent.py": "import time\ntime.sleep(100)\n"}
+CHILDREN = ("pinfold-stored", "pinfold-gateway", "pinfold-fcgi", "pinfold-steward")
+
+
+def program(pid):
+    """The program's path; "" when it is gone. A box's runner shows its path inside the box."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
+def pids():
+    return [int(p) for p in os.listdir("/proc") if p.isdigit()]
+
+
+def pid_of(name):
+    """The process of this instance with that program, or None."""
+    for p in pids():
+        exe = program(p)
+        if os.path.basename(exe.removesuffix(" (deleted)")) == name and exe.startswith(INSTANCE):
+            return p
+    return None
+
+
+def wait_for(what, seconds=30):
+    """The first true value of what(), or the last one after the time is up."""
+    end = time.monotonic() + seconds
+    while True:
+        v = what()
+        if v or time.monotonic() > end:
+            return v
+        time.sleep(0.02)
+
+
+def answers(path="/readyz"):
+    """Status of a GET; 0 when there is no answer."""
+    try:
+        return call("GET", path)[0]
+    except OSError:
+        return 0
+
+
+def ready(seconds=60):
+    return wait_for(lambda: answers() == 200, seconds)
+
+
+def kill(name, sig=signal.SIGKILL):
+    """Kills it and waits for its successor's pid."""
+    before = wait_for(lambda: pid_of(name))
+    os.kill(before, sig)
+    return wait_for(lambda: pid_of(name) not in (before, None))
+
+
+def executing(bearer, files=SLEEP, **more):
+    run = start(bearer, files, agent="script", checks=GIT, **more)
+    until(bearer, run, lambda v: v.get("phase") == "executing" or v["status"] in TERMINAL)
+    return run
+
+
+def box_uids():
+    """The range that boxes of this instance may have."""
+    text = open(INSTANCE + "/etc/pinfold/pinfold.conf").read()
+    base = int(text.split("box_uid_base = ")[1].split()[0])
+    return range(base, base + 16)
+
+
+def in_boxes():
+    uids, found = box_uids(), []
+    for p in pids():
+        try:
+            if os.stat(f"/proc/{p}").st_uid in uids:
+                found.append(p)
+        except OSError:
+            pass
+    return found
+
+
+def connects(path, kind=socket.SOCK_STREAM):
+    """What connecting to a socket below the run folder comes to."""
+    s = socket.socket(socket.AF_UNIX, kind)
+    try:
+        s.connect(INSTANCE + "/run/pinfold/" + path)
+        return "ok"
+    except OSError as e:
+        return e.strerror
+    finally:
+        s.close()

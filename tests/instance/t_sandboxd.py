@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+"""sandboxd is killed, and stopped: everything goes with it, and the next one starts as if it were the first."""
+import random
+from processes import *
+
+mine, crowd = token(), operator("token", "create", "--tenant", "crowd").strip()
+FORKS = {"agent.py": "import os, time\nfor _ in range(20):\n    if os.fork() == 0:\n        break\ntime.sleep(100)\n"}
+
+
+def mounts():
+    return sorted(open("/proc/self/mounts").read().splitlines())
+
+
+def groups():
+    """Control groups of this instance, as sandboxd names them."""
+    h = 14695981039346656037
+    for b in (INSTANCE + "/run/pinfold").encode():
+        h = ((h ^ b) * 1099511628211) & 0xFFFFFFFFFFFFFFFF
+    found = []
+    for top in {l.split()[1] for l in mounts() if l.split()[2] in ("cgroup", "cgroup2")}:
+        for d, names, _ in os.walk(top):
+            if "pinfold-%016x" % h in d:
+                found.append(d)
+    return sorted(found)
+
+
+def files():
+    return sorted(os.path.join(d, n) for d, ds, ns in os.walk(INSTANCE + "/run") for n in ds + ns)
+
+
+def ours():
+    """Programs of the instance that run, without the harness's own."""
+    return sorted(os.path.basename(program(p)) for p in pids() if program(p).startswith(INSTANCE + "/usr/") and
+                  "model" not in program(p))
+
+
+def quiet():
+    """Ready, and no box there."""
+    return wait_for(lambda: answers() == 200 and not in_boxes() and len(ours()) == 5, 60)
+
+
+def killed_often():
+    check("quiet before", quiet())
+    before = mounts(), groups(), files(), ours()
+    runs = []
+    for i in range(10):
+        try:
+            for bearer in (mine, crowd):
+                runs.append((bearer, start(bearer, FORKS, agent="script", checks=GIT)))
+        except (AssertionError, OSError):
+            pass
+        # Every other life is a longer one, with boxes at work; the short ones end while boxes are made.
+        if i % 2 == 1 and runs:
+            until(runs[-1][0], runs[-1][1], lambda v: v.get("phase") == "executing" or v["status"] in TERMINAL)
+            time.sleep(2.5)
+        time.sleep(random.random() / 2)
+        old = [p for p in in_boxes()] + [p for p in pids() if program(p).startswith(INSTANCE + "/usr/libexec/pinfold/pinfold-")
+                                         and "model" not in program(p)]
+        new = kill("pinfold-sandboxd")
+        if not new:
+            check(f"sandboxd comes back after death {i + 1}", False)
+        alive = wait_for(lambda: not [p for p in old if p in pids()], 20)
+        if not alive:
+            check(f"all its processes die with it (death {i + 1})", False, [(p, program(p)) for p in old if p in pids()])
+        if not ready():
+            check(f"ready after death {i + 1}", False)
+    check("ten deaths survived", quiet())
+    for bearer, run in runs:
+        call("POST", f"/v1/runs/{run}/cancel", b"", bearer)
+    states = {until(b, r)["status"] for b, r in runs}
+    check("each run has ended", states <= set(TERMINAL), states)
+    check("quiet afterwards", quiet())
+    after = mounts(), groups(), files(), ours()
+    for what, a, b in zip(("mounts", "control groups", "files in the run folder", "processes"), before, after):
+        check(f"the same {what} as before", a == b, sorted(set(a) ^ set(b)))
+    v = until(mine, start(mine, {"agent.py": "pass\n"}, agent="script", checks=GIT))
+    check("a new run works", v["status"] == "completed", v)
+
+
+def stopped_at_work():
+    """SIGTERM with a box in every slot: a clean end within seconds, nothing left."""
+    runs = [(b, start(b, FORKS, agent="script", checks=GIT)) for b in [mine] * 4 + [crowd] * 4]
+    for b, r in runs:
+        v = until(b, r, lambda v: v.get("phase") == "executing" or v["status"] in TERMINAL)
+        check("one more box is at work", v["status"] == "running", v)
+    check("agents have forked", wait_for(lambda: len(in_boxes()) > 8 * 20), len(in_boxes()))
+    old = in_boxes() + [p for p in pids() if program(p).startswith(INSTANCE + "/usr/") and "model" not in program(p)]
+    before, began = pid_of("pinfold-sandboxd"), time.monotonic()
+    os.kill(before, signal.SIGTERM)
+    check("it ends", wait_for(lambda: before not in pids()))
+    print(f"stopped {len(old)} processes in {time.monotonic() - began:.2f} s")
+    left = [(p, program(p)) for p in old if p in pids()]
+    check("and nothing of it is there then", left == [], left)
+    check("ready again", ready())
+    for b, r in runs:
+        v = until(b, r)
+        check("a run that was stopped has failed as restarted", (v["status"], v["error"]) == ("failed", "controller_restarted"), v)
+
+
+for f in (killed_often, stopped_at_work):
+    case(f.__name__, f)
+done()
