@@ -85,8 +85,10 @@ void random_bytes(void *p, size_t n)
 
 bool undumpable(void)
 {
-	struct rlimit none = {0, 0};
-	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 && setrlimit(RLIMIT_CORE, &none) == 0;
+	/* Where core_pattern is a pipe only exactly 1 means none (core(5)); what was lowered before stays. */
+	struct rlimit none = {1, 1}, less = {0, 0};
+	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
+	       (setrlimit(RLIMIT_CORE, &none) == 0 || setrlimit(RLIMIT_CORE, &less) == 0);
 }
 
 /* 1: all n bytes; 0: the end before the first; -1: the end or an error in between. */

@@ -68,14 +68,16 @@ static bool killed_first(void)
 	return fd >= 0 && write_all(fd, "500", 3);
 }
 
-/* RLIMIT_AS is left alone: programs that reserve address space without using it would not start. */
+/* RLIMIT_AS is left alone: programs that reserve address space without using it would not start.
+ * RLIMIT_CORE: where core_pattern is a pipe, 0 does not keep the kernel from starting the host's handler, as the
+ * host's root, on memory that an agent made. 1 does (see core(5)); the filter keeps it at that. */
 static bool set_rlimits(const struct box_limits *l)
 {
 	rlim_t file = l->workspace_bytes > (64u << 20) ? l->workspace_bytes : 64u << 20;
 	const struct {
 		__rlimit_resource_t what;
 		rlim_t most;
-	} rows[] = {{RLIMIT_CORE, 0},         {RLIMIT_NOFILE, 1024}, {RLIMIT_FSIZE, file}, {RLIMIT_MEMLOCK, 65536},
+	} rows[] = {{RLIMIT_CORE, 1},         {RLIMIT_NOFILE, 1024}, {RLIMIT_FSIZE, file}, {RLIMIT_MEMLOCK, 65536},
 		    {RLIMIT_MSGQUEUE, 65536}, {RLIMIT_RTPRIO, 0},    {RLIMIT_NICE, 0},     {RLIMIT_SIGPENDING, 1024}};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct rlimit r = {rows[i].most, rows[i].most};

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -119,6 +120,12 @@ static bool fill_arguments(scmp_filter_ctx ctx)
 		    (!refuse_if(ctx, EAFNOSUPPORT, SCMP_SYS(socket), 0, UINT32_MAX, family) ||
 		     !refuse_if(ctx, EAFNOSUPPORT, SCMP_SYS(socketpair), 0, UINT32_MAX, family)))
 			return false;
+	/* Whoever asks for no core file is told yes, and 1 stays: see set_rlimits. */
+	const struct scmp_arg_cmp new_core[] = {SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, RLIMIT_CORE),
+						SCMP_CMP64(2, SCMP_CMP_NE, 0)};
+	if (!refuse_if(ctx, 0, SCMP_SYS(setrlimit), 0, UINT32_MAX, RLIMIT_CORE) ||
+	    seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(0), SCMP_SYS(prlimit64), 2, new_core) != 0)
+		return false;
 	/* Of the internet protocols only TCP and UDP (0: the type's own; 1: also PF_UNIX). Asking for another one may
 	 * load a module of the host's, and each is more of the kernel to attack. */
 	for (uint32_t p = 2; p < PROTOCOL_KNOWN; p++)

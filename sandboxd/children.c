@@ -93,7 +93,7 @@ static void become(const struct app *app, const struct child_row *row, int fds[C
 static void become(const struct app *app, const struct child_row *row, int fds[CHILD_FD__FIRST_FREE])
 {
 	const struct cf_role *role = conf_role(&app->conf, row->name);
-	const struct rlimit no_core = {0, 0};
+	const struct rlimit no_core = {1, 1}; /* see box_exec.c */
 	char program[512],
 	    *env[8] = {(char[]){"PATH=/usr/local/bin:/usr/bin:/bin"}, (char[]){"LANG=C.UTF-8"}, (char[]){"TZ=UTC"}};
 	char *argv[] = {(char *)(uintptr_t)row->program, NULL};

@@ -217,7 +217,7 @@ static void agent_has_nothing(void **state)
 	for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
 		if (strstr(text, want[i]) == NULL)
 			fail_msg("%s is not in:\n%s", want[i], text);
-	assert_non_null(strstr(text, "Max core file size        0"));
+	assert_non_null(strstr(text, "Max core file size        1"));
 	assert_non_null(strstr(text, "Max open files            1024"));
 	assert_non_null(strstr(text, "Max address space         unlimited"));
 }

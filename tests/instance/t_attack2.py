@@ -92,6 +92,21 @@ open("report.txt", "w").write(f"{said}\\n")
           (v, artifact(mine, v["runId"], "patch")))
 
 
+def no_core_handler():
+    """A crash in a box must not start the host's core handler: with a pipe as core_pattern only a limit of exactly 1 stops it."""
+    lower = """
+import ctypes, resource
+before = resource.getrlimit(resource.RLIMIT_CORE)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+ctypes.CDLL(None).syscall(160, resource.RLIMIT_CORE, bytes(16))
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+open("report.txt", "w").write(f"{before} {resource.getrlimit(resource.RLIMIT_CORE)} {resource.getrlimit(resource.RLIMIT_NOFILE)}\\n")
+"""
+    v = until(mine, start(mine, {"agent.py": lower, "report.txt": "\n"}, agent="script", allowed=["report.txt"], checks=GIT))
+    said = artifact(mine, v["runId"], "patch")
+    check("the limit that stops the core handler stays", "+(1, 1) (1, 1) (100, 100)" in said.splitlines(), said)
+
+
 def unreadable_numbers():
     """A number that some parsers fail at would take the events of the run away from their readers."""
     send = """
@@ -165,6 +180,6 @@ def same_user():
     check("nobody cannot attach to the parser of the configuration", alive and "PermissionError" in r.stderr, (alive, r.stdout, r.stderr[-200:]))
 
 
-for f in (checks_apart, forged, tcp_memory, protocols, unreadable_numbers, terminal, same_user):
+for f in (checks_apart, forged, tcp_memory, protocols, no_core_handler, unreadable_numbers, terminal, same_user):
     case(f.__name__, f)
 done()
