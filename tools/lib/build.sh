@@ -1,6 +1,7 @@
 # Building the tree into a folder of its own. Sourced by quickstart and the checks.
 
 # build_tree DIR [configure options]: configures when needed, builds, and makes ./pinfold the CLI of the build.
+# Without options a folder stays as it was configured: the instance of a sanitized build is a sanitized one.
 build_tree() {
 	local dir=$1 log=$1/build.log stamp
 	shift
@@ -12,7 +13,7 @@ build_tree() {
 			(cd "$top" && autoreconf -fi) >"$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
 		fi
 		stamp="$dir/configured-with"
-		if [ ! -e "$dir/Makefile" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$*" ]; then
+		if [ ! -e "$dir/Makefile" ] || { [ $# -gt 0 ] && [ "$(cat "$stamp" 2>/dev/null)" != "$*" ]; }; then
 			say "configuring ($dir)"
 			# By a relative name: configure refuses a source folder with a space in its path.
 			(cd "$dir" && "$(realpath --relative-to=. "$top")/configure" --prefix=/usr --sysconfdir=/etc --localstatedir=/var --libexecdir=/usr/libexec "$@") >"$log" 2>&1 || {
