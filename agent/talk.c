@@ -168,6 +168,9 @@ bool talk_result(struct talk *t, const char *call_id, const void *text, size_t n
 	if (copy == NULL)
 		return false;
 	memcpy(copy, text, n);
+	/* The one byte that no request may hold, even escaped. */
+	for (char *p = copy; (p = memchr(p, 0, n - (size_t)(p - copy))) != NULL;)
+		*p = '?';
 	return add(t, keep(&b), copy, n);
 }
 

@@ -29,6 +29,7 @@ bool talk_init(struct talk *t, const struct task *task);
 void talk_free(struct talk *t);
 /* The model's answer; content may be NULL. Its results follow, or a word to it when it made no call. */
 bool talk_answer(struct talk *t, const char *content, const struct talk_call *calls, size_t n);
+/* text: any bytes; a NUL becomes a question mark, what is no UTF-8 U+FFFD. */
 bool talk_result(struct talk *t, const char *call_id, const void *text, size_t n);
 bool talk_say(struct talk *t, const char *text);
 /*
