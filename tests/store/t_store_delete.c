@@ -27,7 +27,9 @@ static enum err create_as(struct ask *a, const char *tenant, const char *run, co
 {
 	struct st_run_create m = rig_run(tenant, run);
 	struct st_run_state s = {0};
-	int fds[2] = {rig_memfd(body, strlen(body)), rig_memfd("upload", 6)};
+	char upload[128];
+	(void)snprintf(upload, sizeof upload, "upload of %s", body);
+	int fds[2] = {rig_memfd(body, strlen(body)), rig_memfd(upload, strlen(upload))};
 	m.idempotency = key;
 	enum err e = st_call_run_create(a, &m, fds, &s, NULL);
 	(void)snprintf(made, 129, "%s", e == ERR_OK ? s.run : "");
@@ -231,6 +233,8 @@ static void deletion(void **state)
 	assert_int_equal(append("del-1", "t", 10, 1, &taken), ERR_RUN_NOT_FOUND);
 	/* Its own blobs went; what the other run names, and what both named, stays and can be read. */
 	assert_false(blob_there("{\"d\":1}"));
+	assert_false(blob_there("upload of {\"d\":1}"));
+	assert_true(blob_there("upload of {\"d\":2}"));
 	assert_true(blob_there("{\"d\":2}"));
 	assert_true(blob_there("a patch of both"));
 	struct st_artifact_get get = {.tenant = "acme", .run = "del-2", .name = ART_PATCH};
