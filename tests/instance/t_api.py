@@ -191,16 +191,24 @@ def profiles():
     def ready_within(seconds, want):
         # The gateway says what it has every few seconds, and to a store that started anew.
         end = time.monotonic() + seconds
-        while seen()["default"]["ready"] is not want and time.monotonic() < end:
-            time.sleep(0.1)
-        return seen()["default"]["ready"] is want
+        while time.monotonic() < end:
+            if seen()["default"]["ready"] is want:
+                return True
+            time.sleep(0.05)
+        return False
     check("the profile is ready", ready_within(60, True), seen())
     v = seen()
     check("profiles", all(set(p) == {"id", "provider", "protocol", "model", "ready"} for p in v.values()) and "keyless" in v, v)
     check("one whose key is missing is not ready", v["keyless"]["ready"] is False, v)
-    for pid in processes("pinfold-gateway"):
+    # Stopped, so that its successor does not come; it is up until it is dead.
+    sandboxd, gateway = processes("pinfold-sandboxd"), processes("pinfold-gateway")
+    for pid in sandboxd:
         os.kill(pid, signal.SIGSTOP)
+    for pid in gateway:
         os.kill(pid, signal.SIGKILL)
+    check("without a gateway no profile is ready", ready_within(60, False), seen())
+    for pid in sandboxd:
+        os.kill(pid, signal.SIGCONT)
     check("with a new gateway it is ready again", ready_within(60, True), seen())
     status, h, b = call("GET", "/v1/model-profiles", bearer=device)
     conf = open(os.path.join(INSTANCE, "etc/pinfold/providers.d/default.conf")).read()
@@ -272,6 +280,15 @@ def full_buffer():
     check("dense all the same", [e["sequence"] for e in lines] == list(range(1, len(lines) + 1)))
 
 
-for f in (same_answer, killed_between, deletion, etags, limits, profiles, figures, full_buffer):
+def request_ids():
+    mine_id = "chosen-by-the-client"
+    status, h, b = call("GET", "/v1/runs/none", bearer=mine, headers=[("X-Request-Id", mine_id), ("Pinfold-Request-Id", mine_id)])
+    own, said = h["x-request-id"], json.loads(b)["requestId"]
+    check("the request id is the service's or the web server's", own == said and own != mine_id and re.fullmatch("[0-9a-f]{32}|[0-9a-f-]{36}", own), (own, said))
+    if h["server"].startswith("nginx"):
+        check("nginx names the request", "-" not in own, own)
+
+
+for f in (request_ids, same_answer, killed_between, deletion, etags, limits, profiles, figures, full_buffer):
     case(f.__name__, f)
 done()
