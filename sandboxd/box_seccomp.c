@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -106,6 +109,19 @@ static bool refuse_if(scmp_filter_ctx ctx, int error, int call, unsigned arg, ui
 	return rc == 0;
 }
 
+/* Socket options that put another protocol on top of TCP or UDP. */
+static bool refuse_layers(scmp_filter_ctx ctx)
+{
+	static const uint32_t options[][2] = {{IPPROTO_TCP, TCP_ULP}, {IPPROTO_UDP, UDP_ENCAP}};
+	for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+		const struct scmp_arg_cmp both[] = {SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, options[i][0]),
+						    SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, UINT32_MAX, options[i][1])};
+		if (seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(ENOPROTOOPT), SCMP_SYS(setsockopt), 2, both) != 0)
+			return false;
+	}
+	return true;
+}
+
 static bool fill_arguments(scmp_filter_ctx ctx)
 {
 	static const uint32_t typing[] = {TIOCSTI, TIOCLINUX};
@@ -126,6 +142,11 @@ static bool fill_arguments(scmp_filter_ctx ctx)
 	if (!refuse_if(ctx, 0, SCMP_SYS(setrlimit), 0, UINT32_MAX, RLIMIT_CORE) ||
 	    seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(0), SCMP_SYS(prlimit64), 2, new_core) != 0)
 		return false;
+	/* Huge pages are a pool of the host's that no limit of the box counts. */
+	if (!refuse_if(ctx, ENOMEM, SCMP_SYS(mmap), 3, MAP_HUGETLB, MAP_HUGETLB) ||
+	    !refuse_if(ctx, EINVAL, SCMP_SYS(memfd_create), 1, MFD_HUGETLB, MFD_HUGETLB) ||
+	    !refuse_if(ctx, EPERM, SCMP_SYS(shmget), 2, SHM_HUGETLB, SHM_HUGETLB))
+		return false;
 	/* Of the internet protocols only TCP and UDP (0: the type's own; 1: also PF_UNIX). Asking for another one may
 	 * load a module of the host's, and each is more of the kernel to attack. */
 	for (uint32_t p = 2; p < PROTOCOL_KNOWN; p++)
@@ -137,6 +158,8 @@ static bool fill_arguments(scmp_filter_ctx ctx)
 			return false;
 	if (!refuse_if(ctx, ESOCKTNOSUPPORT, SCMP_SYS(socket), 1, TYPE_BITS, SOCK_RDM) ||
 	    !refuse_if(ctx, ESOCKTNOSUPPORT, SCMP_SYS(socket), 1, TYPE_BITS, SOCK_DCCP))
+		return false;
+	if (!refuse_layers(ctx))
 		return false;
 	/* Every higher number has a bit above the 64 known ones. */
 	for (uint32_t bit = AF_KNOWN; bit != 0; bit <<= 1)

@@ -83,6 +83,12 @@ for family in (socket.AF_INET, socket.AF_INET6):
             said.append(f"{kind}/{protocol}")
         except OSError:
             pass
+for kind, level, option, value in ((1, 6, 31, b"tls"), (2, 17, 100, b"\\2\\0\\0\\0")):
+    try:
+        socket.socket(2, kind).setsockopt(level, option, value)
+        said.append(f"option {option}")
+    except OSError as e:
+        said += [] if e.errno == 92 else [f"option {option}: {e}"]
 for family, kind, protocol in ((1, 1, 0), (1, 1, 1), (1, 2, 0), (1, 5, 0), (2, 1, 0), (2, 1, 6), (2, 2, 0), (2, 2, 17), (10, 1, 6)):
     socket.socket(family, kind, protocol)
 open("report.txt", "w").write(f"{said}\\n")
@@ -90,6 +96,30 @@ open("report.txt", "w").write(f"{said}\\n")
     v = until(mine, start(mine, {"agent.py": ask, "report.txt": "\n"}, agent="script", allowed=["report.txt"], checks=GIT))
     check("only TCP, UDP and UNIX sockets", "+[]" in artifact(mine, v["runId"], "patch").splitlines(),
           (v, artifact(mine, v["runId"], "patch")))
+
+
+def huge_pages():
+    """A pool of the host's that the box's memory limit does not count. EINVAL also where the host has none."""
+    ask = """
+import ctypes, mmap, os
+libc = ctypes.CDLL(None, use_errno=True)
+said = []
+try:
+    mmap.mmap(-1, 2 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40000)
+except OSError as e:
+    said.append(e.errno)
+try:
+    os.memfd_create("huge", 4)
+except OSError as e:
+    said.append(e.errno)
+if libc.shmget(0, 2 << 20, 0o4600) == -1:
+    said.append(ctypes.get_errno())
+os.memfd_create("plain"), mmap.mmap(-1, 2 << 20), 1 / (libc.shmget(0, 4096, 0o600) != -1)
+open("report.txt", "w").write(f"{said}\\n")
+"""
+    v = until(mine, start(mine, {"agent.py": ask, "report.txt": "\n"}, agent="script", allowed=["report.txt"], checks=GIT))
+    said = artifact(mine, v["runId"], "patch")
+    check("no huge pages in a box", "+[12, 22, 1]" in said.splitlines(), said)
 
 
 def no_core_handler():
@@ -180,6 +210,6 @@ def same_user():
     check("nobody cannot attach to the parser of the configuration", alive and "PermissionError" in r.stderr, (alive, r.stdout, r.stderr[-200:]))
 
 
-for f in (checks_apart, forged, tcp_memory, protocols, no_core_handler, unreadable_numbers, terminal, same_user):
+for f in (checks_apart, forged, tcp_memory, protocols, huge_pages, no_core_handler, unreadable_numbers, terminal, same_user):
     case(f.__name__, f)
 done()
