@@ -66,6 +66,7 @@ bool boxes_init(struct boxes *all, struct loop *loop, uint32_t slots, uid_t uid_
 	all->slots = all->v != NULL ? slots : 0;
 	all->uid_base = uid_base;
 	all->loop = loop;
+	all->place.template_ns = -1;
 	all->place.parent = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	for (uint32_t i = 0; i < all->slots; i++)
 		all->v[i] = empty(all, i);

@@ -46,6 +46,9 @@ bool box_build(struct box *b, int upload_)
 		return failed(b, STEP_DESCRIPTORS, errno);
 	our_end = pair[0];
 	child_end = pair[1];
+	enum step step;
+	if (!box_template(&b->all->place, &step))
+		return failed(b, step, errno);
 	own_fd int group = cg_make(&b->all->cg, b->slot);
 	b->groups_left = true;
 	if (group < 0)
@@ -64,7 +67,7 @@ bool box_build(struct box *b, int upload_)
 				.control = reader,
 				.build = child_end};
 	int pidfd = -1;
-	struct clone_args args = {.flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
+	struct clone_args args = {.flags = CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
 					   CLONE_INTO_CGROUP | CLONE_PIDFD,
 				  .pidfd = (uintptr_t)&pidfd,
 				  .exit_signal = SIGCHLD,

@@ -9,12 +9,17 @@
 #include "sandboxd/box_plan.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* What of the host is seen, read-only. On merged-usr hosts the links are made again instead. */
@@ -147,22 +152,24 @@ static bool make_writable(const struct box_plan *p)
 	       mount("shm", "dev/shm", "tmpfs", flags | MS_NOEXEC, "mode=1777,size=16m,nr_inodes=1024") == 0;
 }
 
-bool box_root(const struct box_plan *p, enum step *step)
+/* In the template's process: all that is the same for every box, on a root of its own. */
+static bool build_template(const struct box_place *place, enum step *step)
 {
 	*step = STEP_ROOT;
 	/* Nothing that happens here may spread to the host, whatever the host's propagation is. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-	    mount("box", p->place->stage, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=256k,nr_inodes=128") != 0 ||
-	    chdir(p->place->stage) != 0)
+	    mount("box", place->stage, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=256k,nr_inodes=128") != 0 ||
+	    chdir(place->stage) != 0)
 		return false;
 	own_fd int root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return false;
+	umask(0);
 	for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
 		if (!make_folder(root, folders[i]))
 			return false;
 	*step = STEP_BINDS;
-	if (!make_binds(root) || !bind_ro(p->place->runner, root, "opt/pinfold"))
+	if (!make_binds(root) || !bind_ro(place->runner, root, "opt/pinfold"))
 		return false;
 	*step = STEP_ETC;
 	own_fd int etc = openat(root, "etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -171,14 +178,65 @@ bool box_root(const struct box_plan *p, enum step *step)
 	*step = STEP_DEV;
 	if (!make_dev(root))
 		return false;
-	*step = STEP_PROC;
-	if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=2,subset=pid") != 0)
-		return false;
-	*step = STEP_WORKSPACE;
-	if (!make_writable(p))
-		return false;
 	*step = STEP_PIVOT;
 	struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
 	return syscall(SYS_pivot_root, ".", ".") == 0 && umount2(".", MNT_DETACH) == 0 && chdir("/") == 0 &&
 	       mount_setattr(AT_FDCWD, "/", 0, &ro, sizeof ro) == 0;
+}
+
+bool box_template(struct box_place *place, enum step *step)
+{
+	struct stat st = {0};
+	*step = STEP_ROOT;
+	stat("/etc/ld.so.cache", &st); /* changes whenever the host's libraries do */
+	if (place->template_ns >= 0 && st.st_ino == place->made_from.st_ino &&
+	    st.st_mtim.tv_sec == place->made_from.st_mtim.tv_sec &&
+	    st.st_mtim.tv_nsec == place->made_from.st_mtim.tv_nsec)
+		return true;
+	int ends[2], note[2] = {STEP_ROOT, ECHILD};
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return false;
+	own_fd int reader = ends[0], writer = ends[1];
+	struct clone_args args = {.flags = CLONE_NEWNS, .exit_signal = SIGCHLD};
+	long pid = syscall(SYS_clone3, &args, sizeof args);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		note[1] = build_template(place, step) ? 0 : errno;
+		note[0] = (int)*step;
+		if (write(writer, note, sizeof note) == (ssize_t)sizeof note)
+			pause(); /* until the namespace is taken */
+		_exit(1);
+	}
+	*step = STEP_NAMESPACES;
+	if (pid < 0)
+		return false;
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%ld/ns/mnt", pid);
+	close(steal_fd(&writer));
+	own_fd int ns = -1;
+	if (read(reader, note, sizeof note) == (ssize_t)sizeof note && note[1] == 0)
+		ns = open(path, O_RDONLY | O_CLOEXEC);
+	kill((pid_t)pid, SIGKILL); /* ours and not reaped: the number is still its */
+	waitpid((pid_t)pid, NULL, 0);
+	*step = (enum step)note[0];
+	errno = note[1];
+	if (ns < 0)
+		return false;
+	if (place->template_ns >= 0)
+		close(place->template_ns);
+	place->template_ns = steal_fd(&ns);
+	place->made_from = st;
+	return true;
+}
+
+bool box_root(const struct box_plan *p, enum step *step)
+{
+	*step = STEP_ROOT; /* a copy of the template's few mounts; the host's are not even in it */
+	if (setns(p->place->template_ns, CLONE_NEWNS) != 0 || unshare(CLONE_NEWNS) != 0 || chdir("/") != 0)
+		return false;
+	*step = STEP_PROC;
+	if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=2,subset=pid") != 0)
+		return false;
+	*step = STEP_WORKSPACE;
+	return make_writable(p);
 }

@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 struct cg;
@@ -31,6 +32,8 @@ struct box_place {
 	const char *runner; /* folder with the programs of the box */
 	uint16_t port;      /* the gateway's, inside */
 	int parent;         /* pidfd of sandboxd */
+	int template_ns;    /* a mount namespace with all that boxes share, read-only; -1: none yet */
+	struct stat made_from;
 	struct box_filters filters;
 };
 
@@ -56,6 +59,8 @@ void box_child(const struct box_plan *p) __attribute__((noreturn));
 
 /* Each part of the new root; *step says which one failed. */
 bool box_root(const struct box_plan *p, enum step *step);
+/* In sandboxd: makes the shared part of all roots when there is none or the host's libraries have changed. */
+bool box_template(struct box_place *place, enum step *step);
 bool box_ids_become(uid_t uid, gid_t gid);
 bool box_caps(void);
 bool box_landlock(void);
