@@ -15,7 +15,7 @@ trap 'exit 143' TERM INT
 tree=$work/tree build=$work/build log=$work/log
 passed=0 failed=0
 
-# file | what is replaced | by what | tests, of which each must notice.
+# file | what is replaced | by what | tests, of which each must notice; TEST:CASE is one case of a program of many.
 changes() {
 	cat <<'T'
 spec/routes.tab|	GET	/v1/runs	api,device	|	GET	/v1/runs	api	|tests/unit/t_promises
@@ -23,12 +23,12 @@ spec/routes.tab|	DELETE	/v1/runs/{runId}	api	|	DELETE	/v1/runs/{runId}	api,devic
 spec/routes.tab|	POST	/v1/runs	api	|	POST	/v1/runs	api,device	|tests/unit/t_promises tests/fcgi/t_routes.sh
 spec/routes.tab|	0	-	metrics	metrics|	0	-	-	metrics|tests/unit/t_promises tests/fcgi/t_routes.sh
 spec/routes.tab|	768000	|	768001	|tests/unit/t_promises tests/fcgi/t_ingress.sh
-spec/routes.tab|	run	model	256000	|	run	events	256000	|tests/gateway/t_gateway.py
-spec/routes.tab|	run	events	128000	|	run	events	128001	|tests/gateway/t_gateway.py
+spec/routes.tab|	run	model	256000	|	run	events	256000	|tests/gateway/t_gateway.py:test_audiences
+spec/routes.tab|	run	events	128000	|	run	events	128001	|tests/gateway/t_gateway.py:test_events
 spec/schema.tab|run_create	files	array	yes	1	32	|run_create	files	array	yes	1	33	|tests/unit/t_promises tests/unit/t_schema
 spec/schema.tab|run_create	instruction	string	yes	1	32000	|run_create	instruction	string	yes	1	31999	|tests/unit/t_promises tests/unit/t_ingress
 spec/schema.tab|	integer	no	0	86400	|	integer	no	0	86401	|tests/unit/t_promises tests/unit/t_ingress
-spec/schema.tab|event_append	lines	array	yes	1	128	|event_append	lines	array	yes	1	129	|tests/unit/t_promises tests/gateway/t_gateway.py
+spec/schema.tab|event_append	lines	array	yes	1	128	|event_append	lines	array	yes	1	129	|tests/unit/t_promises tests/gateway/t_gateway.py:test_events
 spec/run.fsm|go:failed    go:cancelled   keep|go:failed    go:cancelled   go:failed|tests/unit/t_promises tests/unit/t_tables
 spec/run.fsm|go:completed                 go:failed    go:cancelling|go:failed                    go:failed    go:cancelling|tests/unit/t_promises tests/unit/t_tables
 spec/errors.tab|	run_not_found	404	|	run_not_found	403	|tests/unit/t_promises tests/fcgi/t_routes.sh
@@ -59,7 +59,10 @@ mkdir "$tree" "$build" || exit 1
 
 # notices TEST: does it fail?
 notices() {
-	! (cd "$build" && srcdir=../tree PINFOLD_BUILD="$build" timeout -k 5 300 "$(case $1 in *.sh | *.py) echo "../tree/$1" ;; *) echo "./$1" ;; esac)") >"$log" 2>&1
+	local program=${1%%:*} case=
+	[ "$program" = "$1" ] || case=${1#*:}
+	case $program in *.sh | *.py) program=../tree/$program ;; *) program=./$program ;; esac
+	! (cd "$build" && srcdir=../tree PINFOLD_BUILD="$build" timeout -k 5 120 "$program" $case) >"$log" 2>&1
 }
 
 while IFS='|' read -r -u 3 file from to tests; do
