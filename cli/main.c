@@ -57,7 +57,7 @@ void say_foreign(FILE *to, const char *text, size_t n)
 
 	buf_init(&b, 4 * n + 64);
 	text_log(&b, text, n, 4 * n + 64);
-	if (!buf_failed(&b))
+	if (!buf_failed(&b) && b.n > 0)
 		fwrite(b.p, 1, b.n, to);
 	buf_free(&b);
 }
