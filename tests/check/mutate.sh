@@ -37,6 +37,9 @@ spec/errors.tab|	unauthorized	401	|	unauthorized	400	|tests/unit/t_promises test
 spec/sandbox.msg|msg SPAWN 10 up steward READY|msg SPAWN 10 up steward,gateway READY|tests/unit/t_promises
 spec/sandbox.msg|msg LIST 12 up steward READY|msg LIST 12 up steward NEW,READY|tests/unit/t_promises
 spec/store.msg|msg RUN_CREATE 20 up fcgi READY|msg RUN_CREATE 20 up fcgi,gateway READY|tests/unit/t_promises
+spec/limits.tab|reservedBytes	64000|reservedBytes	0|tests/store/t_store_events
+spec/limits.tab|idempotencySeconds	86400|idempotencySeconds	3600|tests/store/t_store_clock
+spec/limits.tab|treeBytes	512000|treeBytes	512001|tests/fcgi/t_ingress.sh
 spec/audit.tab|token.issue	commit	required|token.issue	commit	optional|tests/unit/t_audit
 spec/audit.tab|auth.denied	note	optional	fcgi,gateway|auth.denied	note	optional	fcgi,gateway,steward|tests/unit/t_audit tests/store/t_store_audit
 spec/audit.tab|field	label	str	redact|field	label	str	keep|tests/unit/t_audit tests/store/t_store_audit
