@@ -23,6 +23,7 @@
 #include "lib/secret.h"
 #include "sandboxd/app.h"
 #include "sandboxd/folders.h"
+#include "sandboxd/manager.h"
 #include "sandboxd/settings.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -189,6 +190,7 @@ int main(int argc, char **argv)
 	prepare_boxes(&app);
 	log_info("ready: %u boxes, uids %u to %u", app.boxes.slots, app.boxes.uid_base,
 		 app.boxes.uid_base + 2 * app.boxes.slots - 1);
+	manager_tell("READY=1");
 	while (app.stop != STOP_DONE) {
 		uint64_t now = timer_ms();
 		const uint64_t next[] = {boxes_tick(&app.boxes, now), children_tick(&app, now), stop_tick(&app, now)};

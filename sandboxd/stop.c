@@ -2,6 +2,7 @@
 #include "lib/die.h"
 #include "lib/num.h"
 #include "sandboxd/app.h"
+#include "sandboxd/manager.h"
 #include <signal.h>
 
 static const struct {
@@ -29,6 +30,7 @@ static void enter(struct app *app, enum stop phase)
 void stop_begin(struct app *app)
 {
 	log_info("stopping");
+	manager_tell("STOPPING=1");
 	enter(app, STOP_STEWARD);
 }
 
