@@ -270,6 +270,30 @@ static void stops_with_boxes_at_work(void **state)
 	daemon_down();
 }
 
+/* What it says to a service manager: once it serves, and when it begins to end. */
+static void tells_its_manager(void **state)
+{
+	(void)state;
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(sa_family_t);
+	own_fd int manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(manager, (struct sockaddr *)&at, len), 0); /* an abstract name of the kernel's choice */
+	len = sizeof at;
+	assert_int_equal(getsockname(manager, (struct sockaddr *)&at, &len), 0);
+	char name[sizeof at.sun_path + 1] = "@", text[32] = "";
+	memcpy(name + 1, at.sun_path + 1, len - offsetof(struct sockaddr_un, sun_path) - 1);
+	setenv("NOTIFY_SOCKET", name, 1);
+	daemon_up();
+	unsetenv("NOTIFY_SOCKET");
+	struct pollfd p = {.fd = manager, .events = POLLIN};
+	assert_int_equal(poll(&p, 1, 20000), 1);
+	assert_int_equal(recv(manager, text, sizeof text - 1, 0), 7);
+	assert_string_equal(text, "READY=1");
+	daemon_down();
+	assert_int_equal(recv(manager, text, sizeof text - 1, MSG_DONTWAIT), 10);
+	assert_string_equal(text, "STOPPING=1");
+}
+
 static void only_one_of_an_instance(void **state)
 {
 	(void)state;
@@ -385,6 +409,7 @@ int main(void)
 	    cmocka_unit_test_teardown(its_death_is_everyones, daemon_stop),
 	    cmocka_unit_test_teardown(stops_with_boxes_at_work, daemon_stop),
 	    cmocka_unit_test_teardown(only_one_of_an_instance, daemon_stop),
+	    cmocka_unit_test_teardown(tells_its_manager, daemon_stop),
 	    cmocka_unit_test_teardown(refuses_to_start, daemon_stop),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
