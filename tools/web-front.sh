@@ -5,6 +5,7 @@
 # server of that name is neither read nor touched. --keep, which the examples do not: keeps backend connections.
 # --without: drops the example's lines that begin with this directive, to see what that does.
 set -u
+umask 022
 stop_with() { printf 'web-front: %s\n' "$*" >&2; exit 1; }
 [ $# -ge 4 ] || stop_with "usage: web-front.sh lighttpd|apache|nginx DIR PORT SOCKET [--prefix /PATH] [--tenant NAME] [--keep] [--without DIRECTIVE]"
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
@@ -41,6 +42,8 @@ server.upload-dirs = ( "$dir/tmp" )
 include "$dir/pinfold.conf"
 E
 	mkdir -p "$dir/tmp" && chown www-data "$dir/tmp"
+	# A process that changes its user forgets to die with its parent; so it gets its user before.
+	[ "$port" -lt 1024 ] || exec setpriv --reuid www-data --regid www-data --clear-groups --pdeathsig TERM lighttpd -D -f "$dir/lighttpd.conf"
 	exec lighttpd -D -f "$dir/lighttpd.conf"
 }
 
