@@ -4,19 +4,9 @@
  */
 #include "fcgi/ingress.h"
 #include "lib/json.h"
+#include "lib/num.h"
 #include <string.h>
 #include <strings.h>
-
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
 
 static bool unreserved(unsigned c)
 {
@@ -29,7 +19,7 @@ static int take(const char **s, bool *plain)
 {
 	unsigned c = (unsigned char)*(*s)++;
 	if (c == '%') {
-		int hi = digit((*s)[0]), lo = hi >= 0 ? digit((*s)[1]) : -1;
+		int hi = num_hex((*s)[0]), lo = hi >= 0 ? num_hex((*s)[1]) : -1;
 		if (hi < 0 || lo < 0)
 			return -1;
 		*s += 2;

@@ -3,16 +3,6 @@
 #include "lib/buf.h"
 #include "lib/digest.h"
 
-static void put_strings(struct jw *w, const char *key, const char *const *v, uint32_t n)
-{
-	if (key != NULL)
-		jw_key(w, key);
-	jw_open(w, '[');
-	for (uint32_t i = 0; i < n; i++)
-		jw_str(w, v[i]);
-	jw_close(w, ']');
-}
-
 static void put_files(struct jw *w, const struct canon_run *run)
 {
 	jw_key(w, "files");
@@ -43,11 +33,11 @@ void canon_run_summary(const struct canon_run *run, struct buf *out)
 	jw_kstr(&w, "modelProfile", run->profile->name);
 	jw_kstr(&w, "provider", run->profile->provider);
 	jw_kstr(&w, "model", run->profile->model);
-	put_strings(&w, "allowedPaths", run->allowed, run->nallowed);
+	jw_kstrs(&w, "allowedPaths", run->allowed, run->nallowed);
 	jw_key(&w, "checks");
 	jw_open(&w, '[');
 	for (uint32_t i = 0; i < run->nchecks; i++)
-		put_strings(&w, NULL, run->checks[i]->argv, run->checks[i]->argv_n);
+		jw_kstrs(&w, NULL, run->checks[i]->argv, run->checks[i]->argv_n);
 	jw_close(&w, ']');
 	jw_kint(&w, "fileCount", run->nfiles);
 	put_files(&w, run);

@@ -20,14 +20,6 @@ static void group(struct jw *w, bool *any, const char *name)
 	jw_open(w, '{');
 }
 
-static void put_strings(struct jw *w, const char *const *v, uint32_t n)
-{
-	jw_open(w, '[');
-	for (uint32_t i = 0; i < n; i++)
-		jw_str(w, v[i]);
-	jw_close(w, ']');
-}
-
 void handle_limits(struct request *rq, struct reply *rp)
 {
 	if (!run_no_query(rq, rp))
@@ -50,12 +42,11 @@ void handle_limits(struct request *rq, struct reply *rp)
 		jw_kint(&w, name, (int64_t)agent->field);
 	LIMIT_ROWS(GROUP, NUMBER, GLOBAL, TENANT, AGENT)
 	jw_close(&w, '}');
-	jw_key(&w, "extensions");
-	put_strings(&w, tenant->t.extensions, tenant->t.extensions_n);
+	jw_kstrs(&w, "extensions", tenant->t.extensions, tenant->t.extensions_n);
 	jw_key(&w, "checks");
 	jw_open(&w, '[');
 	for (uint32_t i = 0; i < tenant->nchecks; i++)
-		put_strings(&w, tenant->checks[i].argv, tenant->checks[i].argv_n);
+		jw_kstrs(&w, NULL, tenant->checks[i].argv, tenant->checks[i].argv_n);
 	jw_close(&w, ']');
 	jw_close(&w, '}');
 	reply_json(rp, 200, &b);

@@ -1,18 +1,8 @@
 /* Reads a query string once, without ever decoding twice. Refuses what it does not know. */
 #include "handlers/query.h"
+#include "lib/num.h"
 #include <stdio.h>
 #include <string.h>
-
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
 
 /* Printable ASCII only comes out; '+' stays a plus, since no value of ours holds a blank. */
 static bool decode(const char *s, size_t n, char *out)
@@ -23,7 +13,7 @@ static bool decode(const char *s, size_t n, char *out)
 	for (size_t i = 0; i < n; i++) {
 		int c = (unsigned char)s[i];
 		if (c == '%') {
-			int hi = i + 2 < n ? digit(s[i + 1]) : -1, lo = hi >= 0 ? digit(s[i + 2]) : -1;
+			int hi = i + 2 < n ? num_hex(s[i + 1]) : -1, lo = hi >= 0 ? num_hex(s[i + 2]) : -1;
 			if (hi < 0 || lo < 0)
 				return false;
 			c = hi * 16 + lo;

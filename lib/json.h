@@ -62,4 +62,6 @@ void jw_raw(struct jw *w, const void *json, size_t n); /* text that is JSON alre
 void jw_kstr(struct jw *w, const char *key, const char *s);
 void jw_kint(struct jw *w, const char *key, int64_t v);
 void jw_kbool(struct jw *w, const char *key, bool v);
+/* A list of n strings; key NULL: as an element. */
+void jw_kstrs(struct jw *w, const char *key, const char *const *v, size_t n);
 #endif

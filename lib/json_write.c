@@ -151,6 +151,16 @@ void jw_kbool(struct jw *w, const char *key, bool v)
 	jw_bool(w, v);
 }
 
+void jw_kstrs(struct jw *w, const char *key, const char *const *v, size_t n)
+{
+	if (key != NULL)
+		jw_key(w, key);
+	jw_open(w, '[');
+	for (size_t i = 0; i < n; i++)
+		jw_str(w, v[i]);
+	jw_close(w, ']');
+}
+
 /* Writes v without its members. */
 static void one(struct jw *w, const struct json *v)
 {

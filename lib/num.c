@@ -144,3 +144,14 @@ bool write_all(int fd, const void *p, size_t n)
 	}
 	return true;
 }
+
+int num_hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}

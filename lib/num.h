@@ -7,6 +7,8 @@
 
 /* Digits only, no sign, no leading zero but "0" itself, within [min, max]. */
 bool num_u64(const char *s, size_t n, uint64_t min, uint64_t max, uint64_t *out);
+/* The value of one hexadecimal digit, or -1. */
+int num_hex(char c);
 /* [A-Za-z0-9][A-Za-z0-9._-]{0,127}. */
 bool id_valid(const char *s);
 bool id_valid_n(const char *s, size_t n);

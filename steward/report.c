@@ -140,11 +140,7 @@ void report_verification(struct buf *out, const struct run *r)
 			continue;
 		jw_open(&w, '{');
 		jw_kstr(&w, "name", r->rq.checks[i].name);
-		jw_key(&w, "argv");
-		jw_open(&w, '[');
-		for (uint32_t k = 0; k < r->rq.checks[i].argc; k++)
-			jw_str(&w, r->rq.checks[i].argv[k]);
-		jw_close(&w, ']');
+		jw_kstrs(&w, "argv", r->rq.checks[i].argv, r->rq.checks[i].argc);
 		jw_kbool(&w, "ok", c->outcome == OUTCOME_PASSED);
 		jw_kint(&w, "exitCode", c->exit_code);
 		jw_seconds(&w, "durationSeconds", c->duration_ms);

@@ -96,21 +96,13 @@ void request_write(struct buf *out, const struct request *rq, const struct reque
 	jw_kstr(&w, "task_id", f->run);
 	jw_kstr(&w, "run_id", f->run);
 	jw_kstr(&w, "instruction", rq->instruction);
-	jw_key(&w, "allowed_paths");
-	jw_open(&w, '[');
-	for (size_t i = 0; i < rq->nallow; i++)
-		jw_str(&w, rq->allow[i]);
-	jw_close(&w, ']');
+	jw_kstrs(&w, "allowed_paths", rq->allow, rq->nallow);
 	jw_key(&w, "verification");
 	jw_open(&w, '[');
 	for (size_t i = 0; i < rq->nchecks; i++) {
 		jw_open(&w, '{');
 		jw_kstr(&w, "name", rq->checks[i].name);
-		jw_key(&w, "argv");
-		jw_open(&w, '[');
-		for (uint32_t k = 0; k < rq->checks[i].argc; k++)
-			jw_str(&w, rq->checks[i].argv[k]);
-		jw_close(&w, ']');
+		jw_kstrs(&w, "argv", rq->checks[i].argv, rq->checks[i].argc);
 		jw_close(&w, '}');
 	}
 	jw_close(&w, ']');

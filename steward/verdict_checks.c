@@ -75,11 +75,7 @@ void verdict_check_started(struct app *app, const struct run *r)
 	jw_init(&w, &b);
 	jw_open(&w, '{');
 	jw_kstr(&w, "name", c->name);
-	jw_key(&w, "argv");
-	jw_open(&w, '[');
-	for (uint32_t k = 0; k < c->argc; k++)
-		jw_str(&w, c->argv[k]);
-	jw_close(&w, ']');
+	jw_kstrs(&w, "argv", c->argv, c->argc);
 	jw_close(&w, '}');
 	tell_event(app, r, "check.started", &b);
 }
