@@ -84,8 +84,18 @@ static void enqueue(struct pool *p, struct conn *c)
 {
 	c->state = CONN_QUEUED;
 	p->queue[(p->head + p->queued++) % p->nconns] = (uint32_t)(c - p->conns);
+	p->wake++;
 	grow(p);
-	pthread_cond_signal(&p->work);
+}
+
+/* Gives the lock up, and only then wakes as many workers as there is new work: they would wait for it. */
+static void unlock_and_wake(struct pool *p)
+{
+	uint32_t n = p->wake;
+	p->wake = 0;
+	pthread_mutex_unlock(&p->lock);
+	while (n-- > 0)
+		pthread_cond_signal(&p->work);
 }
 
 static struct conn *dequeue(struct pool *p)
@@ -310,7 +320,7 @@ void pool_run(struct pool *p)
 		if (stop_at == 0 && !p->listening && now >= p->listen_again)
 			listen_on(p, true);
 		int wait = !p->listening || stop_at != 0 ? SHORT_TICK_MS : TICK_MS;
-		pthread_mutex_unlock(&p->lock);
+		unlock_and_wake(p);
 		int n = epoll_wait(p->epoll, ev, EVENTS, wait);
 		pthread_mutex_lock(&p->lock);
 		for (int i = 0; i < n; i++) {

@@ -49,6 +49,7 @@ struct pool {
 	struct conn *conns;
 	uint32_t nconns, used;
 	uint32_t *queue, head, queued;
+	uint32_t wake; /* workers to wake once the lock is free */
 	uint32_t threads, idle;
 	bool listening, said_keep, said_full;
 	uint64_t listen_again, turns;
