@@ -74,6 +74,7 @@ struct gate_call {
 	struct buf body;
 	unsigned status;
 	struct buf reply;
+	bool retry; /* our own refusal, that will pass */
 	/* http.c's own */
 	char path[512];
 	uint64_t started_ms;

@@ -24,6 +24,7 @@ void gate_fail(struct gate_call *call, enum err e, const char *field)
 	struct jw w;
 
 	call->status = row->status;
+	call->retry = row->retry && (row->status == 429 || row->status == 503);
 	buf_reset(&call->reply);
 	jw_init(&w, &call->reply);
 	jw_open(&w, '{');
@@ -51,6 +52,8 @@ static enum MHD_Result send_reply(struct gate_call *call, struct MHD_Connection 
 	MHD_add_response_header(r, "X-Request-Id", call->request_id);
 	if (call->status == 405)
 		MHD_add_response_header(r, "Allow", call->found.allow);
+	if (call->retry)
+		MHD_add_response_header(r, "Retry-After", "5");
 	if (close)
 		MHD_add_response_header(r, "Connection", "close");
 	enum MHD_Result sent = MHD_queue_response(c, call->status, r);

@@ -102,25 +102,69 @@ def agent_goes_on():
     print(f"longest time between two answers: {r['gap']:.3f} s; calls lost: {r['bad']}")
 
 
+class Broken:
+    """Within it, the program ends whenever it is started."""
+
+    def __init__(self, name):
+        self.name, self.path = name, INSTANCE + "/usr/libexec/pinfold/" + name
+
+    def __enter__(self):
+        pid = wait_for(lambda: pid_of(self.name))
+        os.rename(self.path, self.path + ".good")
+        with open(self.path, "w") as f:
+            f.write("#!/bin/sh\nexit 1\n")
+        os.chmod(self.path, 0o755)
+        os.kill(pid, signal.SIGKILL)
+
+    def __exit__(self, *_):
+        os.rename(self.path + ".good", self.path)
+
+
+REFUSED = """
+import json, os, time, urllib.error, urllib.request
+token, began, seen = open("/workspace/.pinfold-run-token").read().strip(), time.time(), []
+while time.time() < began + 150 and (not seen or seen[-1]["status"] != 200):
+    r = urllib.request.Request(os.environ["PINFOLD_MODEL_GATEWAY_URL"] + "/models", headers={"Authorization": "Bearer " + token})
+    try:
+        with urllib.request.urlopen(r, timeout=60) as a:
+            if seen:
+                seen.append({"status": a.status})
+    except urllib.error.HTTPError as e:
+        seen.append({"status": e.code, "retry": e.headers["Retry-After"], "error": json.load(e)["error"]})
+    time.sleep(0.05)
+json.dump(seen, open("report.json", "w"))
+"""
+
+
+def store_away():
+    """A store that does not come back: 503 with Retry-After after the patience, on both sides, and then all is well."""
+    run = executing(mine, {"agent.py": REFUSED, "report.json": "[]\n"}, allowed=["report.json"], limits={"wallTimeSeconds": 200})
+    with Broken("pinfold-stored"):
+        status, headers, body = call("GET", "/v1/runs", bearer=mine)
+        check("503 with Retry-After while the store is away", status == 503 and json.loads(body)["error"] == "store_unavailable" and
+              int(headers["retry-after"]) > 0, (status, body))
+        check("not ready", wait_for(lambda: answers() == 503))
+        reasons = json.loads(call("GET", "/readyz")[2]).get("reasons")
+        check("and says why", reasons == ["the store does not answer"], reasons)
+        call("GET", "/v1/runs", bearer=mine)  # as long again: by its end the agent has had its answer too
+    check("ready once it can be started", ready())
+    v = until(mine, run, seconds=240)
+    line = [l for l in artifact(mine, run, "patch").splitlines() if l.startswith("+[")]
+    seen = json.loads(line[0][1:]) if line else v
+    check("the agent was told the same, and then served", line and seen[-1] == {"status": 200} and
+          all(s["error"] == "store_unavailable" and s["retry"] for s in seen[:-1]), seen)
+
+
 def crash_loop():
     """A gateway that ends at once: readyz says so, nobody else minds, and it serves as soon as it can."""
-    path = pid = None
     others = {n: pid_of(n) for n in CHILDREN + ("pinfold-sandboxd",) if n != "pinfold-gateway"}
-    path = INSTANCE + "/usr/libexec/pinfold/pinfold-gateway"
-    os.rename(path, path + ".good")
-    try:
-        with open(path, "w") as f:
-            f.write("#!/bin/sh\nexit 1\n")
-        os.chmod(path, 0o755)
-        os.kill(wait_for(lambda: pid_of("pinfold-gateway.good")), signal.SIGKILL)
+    with Broken("pinfold-gateway"):
         check("not ready", wait_for(lambda: answers() == 503))
         status, _, body = call("GET", "/readyz")
         check("and says why", json.loads(body).get("reasons") == ["the gateway does not serve"], body)
         check("the rest of the API works", get("/v1/runs", mine)[0] == 200)
         now = {n: pid_of(n) for n in others}
         check("no other process was touched", now == others, (now, others))
-    finally:
-        os.rename(path + ".good", path)
     check("ready once it can be started", ready())
     v = until(mine, start(mine, {"agent.py": "pass\n"}, agent="script", checks=GIT))
     check("and runs work", v["status"] == "completed", v)
@@ -166,6 +210,6 @@ def audited():
 
 
 acknowledged = []
-for f in (each_child, steward, sockets_stay, agent_goes_on, crash_loop, under_load, audited):
+for f in (each_child, steward, sockets_stay, agent_goes_on, crash_loop, store_away, under_load, audited):
     case(f.__name__, f)
 done()

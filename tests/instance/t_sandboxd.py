@@ -42,7 +42,7 @@ def quiet():
 def killed_often():
     check("quiet before", quiet())
     before = mounts(), groups(), files(), ours()
-    runs = []
+    runs, back = [], []
     for i in range(10):
         try:
             for bearer in (mine, crowd):
@@ -56,6 +56,7 @@ def killed_often():
         time.sleep(random.random() / 2)
         old = [p for p in in_boxes()] + [p for p in pids() if program(p).startswith(INSTANCE + "/usr/libexec/pinfold/pinfold-")
                                          and "model" not in program(p)]
+        began = time.monotonic()
         new = kill("pinfold-sandboxd")
         if not new:
             check(f"sandboxd comes back after death {i + 1}", False)
@@ -64,7 +65,9 @@ def killed_often():
             check(f"all its processes die with it (death {i + 1})", False, [(p, program(p)) for p in old if p in pids()])
         if not ready():
             check(f"ready after death {i + 1}", False)
+        back.append(time.monotonic() - began)
     check("ten deaths survived", quiet())
+    print("back in service after", *(f"{s:.2f}" for s in back), "s")
     for bearer, run in runs:
         call("POST", f"/v1/runs/{run}/cancel", b"", bearer)
     states = {until(b, r)["status"] for b, r in runs}
