@@ -71,6 +71,8 @@ static const char *escaped(uint32_t c, char room[8])
 static void quoted(struct buf *b, const char *s, size_t n)
 {
 	size_t plain = 0; /* start of what is copied unchanged */
+	if (n == 0)
+		s = ""; /* an empty buffer has no address */
 	buf_addc(b, '"');
 	for (size_t i = 0; i < n;) {
 		char room[8];

@@ -283,13 +283,14 @@ static void t_writer(void **state)
 		"a\xff\xc0\xaf\xe2\x82"
 		"b\0c",
 		9);
+	jw_strn(&w, NULL, 0);
 	jw_close(&w, ']');
 	jw_close(&w, '}');
 	assert_string_equal(buf_cstr(&b),
 			    "{\"a\\\"\":\"\\u0001\\u001f\\b\\f\\t\\r\\n\\\"\\\\\",\"n\":-9223372036854775808,"
 			    "\"t\":true,\"l\":[null,{\"x\":1},\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
 			    "\xef\xbf\xbd\xef\xbf\xbd"
-			    "b\\u0000c\"]}");
+			    "b\\u0000c\",\"\"]}");
 	jw_close(&w, '}');
 	assert_true(buf_failed(&b));
 }
