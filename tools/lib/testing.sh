@@ -102,6 +102,7 @@ with_instance() {
 	local label=$1 dir=$2 web=$3 n line test
 	shift 3
 	say "testing: $label, a running instance behind $web"
+	"$top/tests/instance/leftovers.sh" --before "$work/before"
 	: >"$work/up.out"
 	PINFOLD_BUILD=$dir "$top/quickstart" up --root "$work/root" --web-server "$web" --config "$top/tests/instance/extra.conf" >"$work/up.out" 2>"$work/up.err" &
 	up_pid=$!
@@ -126,7 +127,7 @@ with_instance() {
 	wait "$up_pid" 2>/dev/null
 	up_pid=
 	rm -rf --one-file-system "$work/root"
-	one "$label nothing is left behind" "$top/tests/instance/leftovers.sh" "$work/root"
+	one "$label nothing is left behind" "$top/tests/instance/leftovers.sh" "$work/root" "$work/before"
 }
 
 # build_and_test LABEL DIR CONFIGURE...
