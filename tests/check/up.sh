@@ -15,7 +15,8 @@ try() (
 	start_web
 	instance_wait
 )
-: >"$work/said" >"$work/starts"
+: >"$work/said"
+: >"$work/starts"
 try
 check "status of giving up" $? 1
 check "starts" "$(wc -l <"$work/starts")" 6
