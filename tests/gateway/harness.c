@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { WORDS = 8, ITEMS = 16 };
@@ -332,6 +333,16 @@ static void obey(struct harness *h, char **w, int n)
 		printf("err unknown_command\n");
 }
 
+/* Lets a program end by itself, so that what it counts and finds at its end is said; not for ever. */
+static void end(pid_t pid)
+{
+	if (pid <= 0)
+		return;
+	kill(pid, SIGTERM);
+	for (int i = 0; i < 500 && waitpid(pid, NULL, WNOHANG) == 0; i++)
+		usleep(10000);
+}
+
 int main(void)
 {
 	static struct harness h;
@@ -357,9 +368,7 @@ int main(void)
 		fflush(stdout);
 	}
 	free(line);
-	if (h.gateway > 0)
-		kill(h.gateway, SIGTERM);
-	if (h.stored > 0)
-		kill(h.stored, SIGTERM);
+	end(h.gateway);
+	end(h.stored);
 	return 0;
 }
