@@ -1,6 +1,6 @@
 """Starts pinfold-fcgi by itself as sandboxd would start it, with a store made of dictionaries or, as root, a real one."""
 import base64, fcntl, hashlib, os, resource, shutil, signal, socket, struct, subprocess, tempfile, time
-from wire import STORE, Writer, frame, unframe
+from wire import STORE, Writer, frame, message, unframe
 from fakestore import Store
 
 EXTENSIONS = [".py", ".toml", ".md", ".txt", ".json", ".yaml", ".yml", ".ini", ".cfg"]
@@ -9,22 +9,26 @@ CHECKS = [["git", "diff", "--check"], ["python3", "-m", "pytest", "-q"],
 
 
 def configuration(run_dir, **o):
-    out = [frame(1, Writer().str(run_dir).str(run_dir + "/state").str(run_dir + "/state").str(run_dir).u32(0).u16(9797).u32(100000).u32(8)
-                 .u32(o.get("threads", 4)).u32(o.get("threads_max", 64)).u32(o.get("deadline_ms", 3000)).u32(0).u8(0).u32(0).u32(0))]
+    out = []
+    def add(what, /, **values):
+        out.append(message("conf.msg", what, **values))
+    add("GLOBAL", run_dir=run_dir, state_dir=run_dir + "/state", log_dir=run_dir + "/state", libexec_dir=run_dir, gateway_port=9797,
+        box_uid_base=100000, max_boxes=8, fcgi_threads=o.get("threads", 4), fcgi_threads_max=o.get("threads_max", 64),
+        request_deadline_ms=o.get("deadline_ms", 3000), **o.get("settings", {}))
     for i, name in enumerate(["stored", "fcgi", "gateway", "steward"]):
-        out.append(frame(2, Writer().str(name).u32(70001 + i).u32(70001 + i)))
-    out.append(frame(3, Writer().u32(70000)))
+        add("ROLE", name=name, uid=70001 + i, gid=70001 + i)
+    add("SHARED_GID", gid=70000)
     for name, extensions in (("main", EXTENSIONS), ("other", ["*"])):
-        out.append(frame(5, Writer().str(name).str("builtin").str("default").strs(extensions)
-                         .u32(20).u32(220).u32(60).u32(4).u32(o.get("max_queued", 0))))
+        add("TENANT", name=name, default_agent="builtin", default_profile="default", extensions=extensions, max_steps=20,
+            max_wall_seconds=220, check_seconds=60, max_concurrent_runs=4, max_queued_runs=o.get("max_queued", 0))
         for argv in CHECKS:
-            out.append(frame(6, Writer().str(name).strs(argv)))
-    out.append(frame(7, Writer().str("scripted").str("openai").str("https://127.0.0.1:1/v1").str("").str("").u8(0).u8(1)))
-    out.append(frame(8, Writer().str("default").str("scripted").str("scripted-1")))
-    out.append(frame(9, Writer().str("builtin").strs(["/opt/pinfold/pinfold-agent"]).strs([]).str("strict")
-                     .str(".pinfold-run-token").str(".pinfold-event-token").str(".pinfold-approval-token")
-                     .u64(512 << 20).u32(256).u64(256 << 20).u32(65536).u32(200000).u32(2)))
-    out.append(frame(10))
+            add("TENANT_CHECK", tenant=name, argv=argv)
+    add("PROVIDER", name="scripted", protocol="openai", base_url="https://127.0.0.1:1/v1", scripted=True)
+    add("PROFILE", name="default", provider="scripted", model="scripted-1")
+    add("AGENT", name="builtin", argv=["/opt/pinfold/pinfold-agent"], policy="strict", model_token_file=".pinfold-run-token",
+        event_token_file=".pinfold-event-token", approval_token_file=".pinfold-approval-token", memory_bytes=512 << 20,
+        pids=256, workspace_bytes=256 << 20, workspace_inodes=65536, output_bytes=200000, extra_requests=2)
+    add("END")
     return b"".join(struct.pack(">I", len(f)) + f for f in out)
 
 

@@ -3,11 +3,12 @@
 
 usage: routes.py pinfold-fcgi
 """
-import hashlib, json, os, sys, threading
+import hashlib, json, os, re, sys, threading, time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fastcgi import *
 from fakestore import RUNNING, COMPLETED, FAILED, CANCELLED, QUEUED
 from rig import Rig
+from wire import SPEC
 
 passed = failed = 0
 
@@ -247,6 +248,28 @@ def figures():
     check("the description is for anyone", a.status == 200 and a.json["openapi"] == "3.1.0" and a.headers["content-type"] == "application/json", a)
 
 
+def rows():
+    """What a row of routes.tab says by itself, for every row: who is refused, which methods there are, no query unnamed."""
+    table = [line.rstrip("\n").split("\t") for line in open(SPEC + "routes.tab") if line.startswith("public\t")]
+    held = {"api": rig.token, "device": rig.device}
+    able = rig.store.token("main", rights=3)
+    for _, method, path, principals, _, _, kind, rights, _ in table:
+        def answer(token, verb=method, query=""):
+            return ask(rig.path, request(verb, re.sub(r"{[^}]*}", "none", path) + query, token, b"{}" if kind != "-" else b""))
+        title = f"{method} {path}: "
+        if principals != "none":
+            check(title + "nobody without a token", refused(answer(None), 401, "unauthorized"))
+            for name, token in held.items():
+                if name not in principals.split(",") or rights != "-":
+                    check(title + f"not for {name}", refused(answer(token), 403, "forbidden"))
+        if method == "GET" and "{" not in path:
+            check(title + "no unknown query", refused(answer(able, query="?nonsense=1"), 400, "invalid_query"))
+        methods = {r[1] for r in table if r[2] == path}
+        for verb in {"GET", "POST", "PUT", "DELETE"} - methods:
+            a = answer(able, verb)
+            check(title + f"no {verb}", refused(a, 405, "method_not_allowed") and set(a.headers["allow"].split(", ")) == methods, a)
+
+
 def until_ready(status):
     for _ in range(1000):
         a = get("/readyz")
@@ -298,7 +321,7 @@ def out_of_files():
 try:
     out_of_files()
     run = create()
-    snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); limits(); readiness()
+    snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); limits(); rows(); readiness()
     check("the process lives", rig.alive())
 finally:
     status = rig.stop()

@@ -1,5 +1,7 @@
 """The wire form of the messages (lib/wire.h), as far as these tests speak it."""
-import struct
+import os, struct
+
+SPEC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../spec/")
 
 
 class Writer:
@@ -55,6 +57,31 @@ STORE = 2  # the version of store.msg
 
 def frame(number, body=b"", fds=0, op=0, version=1):
     return struct.pack(">HBBQ", number, version, fds, op) + (body.b if isinstance(body, Writer) else body)
+
+
+def fields(protocol, message):
+    """The number of a message of spec/, and type and name of each of its fields."""
+    number, found = None, []
+    for line in open(SPEC + protocol):
+        words = line.split("#")[0].split()
+        if line.startswith(("msg ", "struct ")):
+            if number is not None:
+                break
+            number = int(words[2]) if words[:2] == ["msg", message] else None
+        elif words and number is not None:
+            found.append((words[0], words[1]))
+    return number, found
+
+
+def message(protocol, what, /, **values):
+    """One frame; what is not given is 0, empty or false, and a name that the message does not have is an error."""
+    number, has = fields(protocol, what)
+    w = Writer()
+    for kind, field in has:
+        kind = {"id": "str", "bool": "u8"}.get(kind, kind)
+        getattr(w, kind)(values.pop(field, {"str": "", "bytes": b"", "strs": []}.get(kind, 0)))
+    assert number is not None and not values, (what, values)
+    return frame(number, w)
 
 
 def unframe(b):
