@@ -80,17 +80,20 @@ const ask = async (method, path, want, { token, body, headers = {}, name } = {})
 const good = (more = {}) => ({ instruction: "x", files: [{ path: "agent.py", content: "pass\n" }], allowedPaths: ["agent.py"], checks: [["git", "diff", "--check"]], agent: "script", ...more });
 const t = { token: api };
 
-for (const path of ["/healthz", "/readyz", "/openapi.json"]) {
-	await ask("GET", path, 200);
-	await ask("GET", path + "?x=1", 400);
-}
-for (const path of ["/v1/limits", "/v1/model-profiles", "/v1/runs", "/v1/runs?limit=1", "/v1/runs?status=queued"]) await ask("GET", path, 200, t);
-for (const path of ["/v1/limits", "/v1/model-profiles", "/v1/runs", "/metrics", "/v1/runs/x", "/v1/runs/x/events", "/v1/runs/x/artifacts"]) await ask("GET", path, 401);
+// Every operation by itself: nobody without a token, where one is needed; a plain GET is answered, but not with a query
+// that nobody described.
+for (const [path, operations] of Object.entries(shape.paths))
+	for (const [method, op] of Object.entries(operations)) {
+		const there = path.replace(/{[^}]*}/g, "x"), who = { token: path === "/metrics" ? scrape : api };
+		if (op.security.length > 0) await ask(method.toUpperCase(), there, 401);
+		if (method !== "get" || there !== path) continue;
+		await ask("GET", path, 200, op.security.length > 0 ? who : {});
+		await ask("GET", path + "?x=1", 400, op.security.length > 0 ? who : {});
+	}
+for (const path of ["/v1/runs?limit=1", "/v1/runs?status=queued"]) await ask("GET", path, 200, t);
 for (const path of ["/v1/runs/none", "/v1/runs/none/events", "/v1/runs/none/artifacts", "/v1/runs/none/artifacts/patch"]) await ask("GET", path, 404, t);
-for (const path of ["/v1/limits?x=1", "/v1/runs?limit=0", "/v1/runs?status=x", "/v1/runs?after=x"]) await ask("GET", path, 400, t);
+for (const path of ["/v1/runs?limit=0", "/v1/runs?status=x", "/v1/runs?after=x"]) await ask("GET", path, 400, t);
 await ask("GET", "/metrics", 403, t);
-await ask("GET", "/metrics", 200, { token: scrape });
-await ask("POST", "/v1/runs", 401, { body: good() });
 await ask("POST", "/v1/runs", 403, { token: device, body: good() });
 await ask("POST", "/v1/runs", 415, { ...t, body: "x", headers: { "content-type": "text/plain" } });
 await ask("POST", "/v1/runs", 400, { ...t, body: "{" });
