@@ -21,10 +21,10 @@ struct ask *admin_open(void)
 int admin_failed(struct ask *a, enum err e)
 {
 	if (e == ERR_STORE_UNAVAILABLE)
-		fprintf(
-		    stderr,
-		    "pinfold: the service does not answer at %s/%s: is pinfold-sandboxd running, and are you root?\n",
-		    place_dir(PLACE_RUN), PLACE_ADMIN_SOCK);
+		fprintf(stderr,
+			"pinfold: the service does not answer at %s/%s: is pinfold-sandboxd running, and are you "
+			"root? (A private instance is named by PINFOLD_ROOT.)\n",
+			place_dir(PLACE_RUN), PLACE_ADMIN_SOCK);
 	else
 		fprintf(stderr, "pinfold: %s: %s\n", err_code(e), err_row(e)->sentence);
 	ask_free(a);

@@ -12,7 +12,7 @@
 enum { EXIT_COMPLETED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_CANCELLED = 3, EXIT_UNREACHABLE = 4 };
 
 struct cli {
-	const char *server;     /* base URL, no trailing slash */
+	const char *server;     /* base URL */
 	const char *token_env;  /* --token-env NAME */
 	const char *token_file; /* --token-file F */
 	bool json;

@@ -36,6 +36,17 @@ static FILE *open_file(const char *path)
 	return f;
 }
 
+static int not_opened(const char *path)
+{
+	const char *why = errno == EACCES   ? ": only root reads the audit log"
+			  : errno == ENOENT ? ": the log begins when the service first runs; "
+					      "a private instance is named by PINFOLD_ROOT"
+					    : "";
+
+	fprintf(stderr, "pinfold: %s: %s%s\n", path, strerror(errno), why);
+	return EXIT_FAILED;
+}
+
 static void name_of(char path[512], unsigned k)
 {
 	snprintf(path, 512, k == 0 ? "%s/%s" : "%s/%s.%u", place_dir(PLACE_LOG), AUDIT_FILE, k);
@@ -56,10 +67,8 @@ static int walk(struct audit_walk *w, const char *path, bool may_lack, unsigned 
 
 	if (f == NULL && may_lack && errno == ENOENT)
 		return 0;
-	if (f == NULL) {
-		fprintf(stderr, "pinfold: %s: %s\n", path, strerror(errno));
-		return EXIT_FAILED;
-	}
+	if (f == NULL)
+		return not_opened(path);
 	++*files;
 	snprintf(w->path, sizeof w->path, "%s", path);
 	bool ok = audit_walk_file(w, f);
@@ -187,10 +196,8 @@ static int tail(int argc, char **argv)
 		return usage("audit tail takes -n NUMBER and -f");
 	name_of(path, 0);
 	FILE *f = open_file(path);
-	if (f == NULL) {
-		fprintf(stderr, "pinfold: %s: %s\n", path, strerror(errno));
-		return EXIT_FAILED;
-	}
+	if (f == NULL)
+		return not_opened(path);
 	(void)fseeko(f, start_of(f, lines), SEEK_SET);
 	print_lines(f);
 	if (on)

@@ -31,7 +31,7 @@ static int create(const struct cli *cli, struct upload *u, char run[129])
 	buf_init(&body, 8 << 20);
 	if (upload_write(u, &body, &files, &skipped)) {
 		fprintf(stderr, "uploading %u files (%zu bytes)%s\n", files, body.n,
-			skipped != 0 ? "; files of other types are left out" : "");
+			skipped != 0 ? "; links and files that are no text of the known types are left out" : "");
 		status = http_call(cli, "/v1/runs", buf_cstr(&body), &answer);
 	}
 	buf_free(&body);
@@ -52,7 +52,7 @@ static int create(const struct cli *cli, struct upload *u, char run[129])
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
 	struct upload u = {.dir = "."};
-	bool detach = false, patch = false;
+	bool detach = false, patch = false, twice = false;
 	own_free char *text = NULL;
 	char run[129];
 	size_t n;
@@ -62,13 +62,16 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	while ((opt = getopt_long(argc, argv, "i:f:", options, NULL)) != -1) {
 		switch (opt) {
 		case 'i':
+			twice = twice || u.instruction != NULL;
 			u.instruction = optarg;
 			break;
 		case 'f':
+			twice = twice || u.instruction != NULL;
 			free(text);
 			text = file_read(AT_FDCWD, optarg, 128000, &n);
 			if (text == NULL)
-				return usage("%s: %s", optarg, strerror(errno));
+				return usage("%s: %s", optarg,
+					     errno == EFBIG ? "longer than 128,000 bytes" : strerror(errno));
 			u.instruction = text;
 			break;
 		case 'a':
@@ -93,9 +96,11 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 			patch = true;
 			break;
 		default:
-			return usage("unknown option for run");
+			return usage("run does not know that option, or it lacks its value");
 		}
 	}
+	if (twice)
+		return usage("run takes one instruction: one -i TEXT or one -f FILE");
 	if (u.instruction == NULL)
 		return usage("run needs -i TEXT or -f FILE: what shall the agent do?");
 	if (argc - optind > 1)

@@ -7,14 +7,33 @@
 #include "cli/cli.h"
 #include "lib/num.h"
 
-/* The one run id of a command line that has nothing else left; NULL after saying so. */
-static const char *one_run(int argc, char **argv)
+enum { PAGE = 50 };
+
+/* The run id of a command line that has at most most arguments left; NULL after saying what is wrong. */
+static const char *one_run(int argc, char **argv, int most)
 {
 	if (argc - optind < 1 || !id_valid(argv[optind])) {
 		usage("%s needs a run id", argv[0]);
 		return NULL;
 	}
+	if (argc - optind > most) {
+		usage("%s does not take %s", argv[0], argv[optind + most]);
+		return NULL;
+	}
 	return argv[optind];
+}
+
+/* A time of the API as people read it; "" where there is none. */
+static void local_time(char at[32], const struct json *v)
+{
+	int64_t ms = 0;
+
+	at[0] = '\0';
+	if (v != NULL && json_int(v, 0, INT64_MAX, &ms)) {
+		time_t t = (time_t)(ms / 1000);
+		struct tm tm;
+		strftime(at, 32, "%Y-%m-%d %H:%M:%S", localtime_r(&t, &tm));
+	}
 }
 
 int cmd_ps(struct cli *cli, int argc, char **argv)
@@ -22,7 +41,7 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	static const struct option options[] = {{"status", required_argument, NULL, 's'}, {0}};
 	static const char *const states[] = {"queued", "running", "completed", "failed", "cancelled"};
 	struct http_answer answer;
-	char path[256] = "/v1/runs?limit=50";
+	char path[256] = "";
 	int opt, status;
 
 	while ((opt = getopt_long(argc, argv, "s:", options, NULL)) != -1) {
@@ -31,8 +50,12 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 			known = known || strcmp(states[i], optarg) == 0;
 		if (!known)
 			return usage("ps takes --status queued|running|completed|failed|cancelled");
-		snprintf(path, sizeof path, "/v1/runs?limit=50&status=%s", optarg);
+		snprintf(path, sizeof path, "/v1/runs?limit=%d&status=%s", PAGE, optarg);
 	}
+	if (path[0] == '\0')
+		snprintf(path, sizeof path, "/v1/runs?limit=%d", PAGE);
+	if (optind < argc)
+		return usage("ps takes no argument %s", argv[optind]);
 	if ((status = http_call(cli, path, NULL, &answer)) != 0)
 		return status;
 	if (cli->json) {
@@ -44,20 +67,16 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	arena_init(&a, 16 << 20);
 	const struct json *v = json_parse(&a, answer.body.p, answer.body.n, JSON_DEPTH, 100000, NULL);
 	const struct json *runs = v != NULL ? json_get(v, "runs") : NULL;
-	printf("%-36s  %-10s %-10s %-16s %s\n", "RUN", "STATUS", "PHASE", "CREATED", "REASON");
+	printf("%-36s  %-10s %-18s %-20s %s\n", "RUN", "STATUS", "PHASE", "CREATED", "REASON");
 	for (const struct json *r = runs != NULL ? runs->child : NULL; r != NULL; r = r->next) {
-		int64_t ms = 0;
-		char at[32] = "";
-		const struct json *created = json_get(r, "createdAt");
-		if (created != NULL && json_int(created, 0, INT64_MAX, &ms)) {
-			time_t t = (time_t)(ms / 1000);
-			struct tm tm;
-			strftime(at, sizeof at, "%m-%d %H:%M:%S", localtime_r(&t, &tm));
-		}
-		printf("%-36s  %-10s %-10s %-16s ", member(r, "runId"), member(r, "status"), member(r, "phase"), at);
+		char at[32];
+		local_time(at, json_get(r, "createdAt"));
+		printf("%-36s  %-10s %-18s %-20s ", member(r, "runId"), member(r, "status"), member(r, "phase"), at);
 		say_foreign(stdout, member(r, "terminalReason"), strlen(member(r, "terminalReason")));
 		fputc('\n', stdout);
 	}
+	if (member(v, "next")[0] != '\0')
+		fprintf(stderr, "These are the newest %d; there are more.\n", PAGE);
 	buf_free(&answer.body);
 	return 0;
 }
@@ -69,7 +88,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
 	int status;
 
 	optind = 1;
-	const char *run = one_run(argc, argv);
+	const char *run = one_run(argc, argv, 1);
 	if (run == NULL)
 		return EXIT_USAGE;
 	arena_init(&a, 16 << 20);
@@ -81,8 +100,14 @@ int cmd_show(struct cli *cli, int argc, char **argv)
 		buf_free(&b);
 	} else if (v != NULL) {
 		for (const struct json *m = v->child; m != NULL; m = m->next) {
+			char at[32] = "";
+			size_t len = strlen(m->key);
+			if (len > 2 && strcmp(m->key + len - 2, "At") == 0)
+				local_time(at, m);
 			buf_init(&b, 16 << 20);
-			if (m->type == JSON_STRING)
+			if (at[0] != '\0')
+				buf_adds(&b, at);
+			else if (m->type == JSON_STRING)
 				buf_add(&b, m->text, m->len);
 			else
 				json_write(&b, m);
@@ -107,7 +132,7 @@ int cmd_events(struct cli *cli, int argc, char **argv)
 			return usage("events takes -f and a run id");
 		follow = true;
 	}
-	const char *run = one_run(argc, argv);
+	const char *run = one_run(argc, argv, 1);
 	return run == NULL ? EXIT_USAGE : follow_events(cli, run, follow);
 }
 
@@ -117,7 +142,7 @@ int cmd_cancel(struct cli *cli, int argc, char **argv)
 	char path[256];
 
 	optind = 1;
-	const char *run = one_run(argc, argv);
+	const char *run = one_run(argc, argv, 1);
 	if (run == NULL)
 		return EXIT_USAGE;
 	snprintf(path, sizeof path, "/v1/runs/%s/cancel", run);
@@ -140,7 +165,7 @@ int cmd_rm(struct cli *cli, int argc, char **argv)
 	char path[256];
 
 	optind = 1;
-	if (one_run(argc, argv) == NULL)
+	if (one_run(argc, argv, argc) == NULL)
 		return EXIT_USAGE;
 	for (int i = optind; i < argc; i++)
 		if (!id_valid(argv[i]))
@@ -162,7 +187,7 @@ int cmd_artifacts(struct cli *cli, int argc, char **argv)
 	char path[256];
 
 	optind = 1;
-	const char *run = one_run(argc, argv);
+	const char *run = one_run(argc, argv, 2);
 	if (run == NULL)
 		return EXIT_USAGE;
 	const char *name = argc - optind > 1 ? argv[optind + 1] : NULL;

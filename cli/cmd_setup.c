@@ -232,8 +232,11 @@ int cmd_setup(struct cli *cli, int argc, char **argv)
 		else if (opt == 'h')
 			return setup_help();
 		else if (opt != 'u' || !num_u64(optarg, strlen(optarg), 65536, 4294000000u, &s.uid_base))
-			return usage("setup: bad option; --uid-base takes a number from 65536 on");
+			return usage(opt == 'u' ? "--uid-base takes a number from 65536 on"
+						: "setup does not know that option, or it lacks its value");
 	}
+	if (optind < argc)
+		return usage("setup does not take %s", argv[optind]);
 	for (const char *const *v = (const char *const[]){s.base_url, s.model, s.tenant, s.web_group, s.ca_file, NULL};
 	     *v != NULL; v++)
 		if (strpbrk(*v, "\"\\\n${}") != NULL)

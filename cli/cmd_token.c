@@ -13,6 +13,29 @@
 #include "lib/conf.h"
 #include "lib/own.h"
 
+static void list_json(const struct st_token_item *t, const char *kind, const char *state, const char *right)
+{
+	struct buf b;
+	struct jw w;
+
+	buf_init(&b, 4096);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_kstr(&w, "id", t->token_id);
+	jw_kstr(&w, "kind", kind);
+	jw_kstr(&w, "label", t->label);
+	jw_kstr(&w, "state", state);
+	jw_key(&w, "rights");
+	jw_open(&w, '[');
+	if (right[0] != '\0')
+		jw_str(&w, right);
+	jw_close(&w, ']');
+	jw_kint(&w, "createdAt", (int64_t)t->created_at);
+	jw_close(&w, '}');
+	printf("%s\n", buf_cstr(&b));
+	buf_free(&b);
+}
+
 static int list(const struct cli *cli, const char *tenant)
 {
 	struct ask *a = admin_open();
@@ -24,18 +47,19 @@ static int list(const struct cli *cli, const char *tenant)
 	if (e != ERR_OK)
 		return admin_failed(a, e);
 	if (!cli->json)
-		printf("%-16s  %-6s  %-24s  %-8s  %s\n", "ID", "KIND", "LABEL", "STATE", "SECRET");
+		printf("%-16s  %-6s  %-24s  %-8s  %-8s  %s\n", "ID", "KIND", "LABEL", "STATE", "RIGHTS", "SECRET");
 	while (wire_list_next(&got.items, &part, &bad)) {
 		struct st_token_item t;
 		if (!st_get_token_item(part.p, part.n, &t))
 			break;
 		const char *kind = t.kind == PRINCIPAL_DEVICE ? "device" : "api";
 		const char *state = t.revoked ? "revoked" : "active";
+		const char *right = (t.rights & RIGHT_METRICS) != 0 ? "metrics" : "";
 		if (cli->json)
-			printf("{\"id\":\"%s\",\"kind\":\"%s\",\"state\":\"%s\",\"createdAt\":%llu}\n", t.token_id,
-			       kind, state, (unsigned long long)t.created_at);
+			list_json(&t, kind, state, right);
 		else
-			printf("%-16s  %-6s  %-24s  %-8s  (token set)\n", t.token_id, kind, t.label, state);
+			printf("%-16s  %-6s  %-24s  %-8s  %-8s  (token set)\n", t.token_id, kind, t.label, state,
+			       right[0] != '\0' ? right : "-");
 	}
 	ask_free(a);
 	return 0;
@@ -70,6 +94,9 @@ int cmd_token(struct cli *cli, int argc, char **argv)
 	if (rights != 0 && kind != PRINCIPAL_API)
 		return usage("a device has no rights to give");
 	const char *what = optind < argc ? argv[optind] : "";
+	int most = strcmp(what, "revoke") == 0 ? 2 : 1;
+	if (argc - optind > most)
+		return usage("token %s does not take %s", what, argv[optind + most]);
 	if (strcmp(what, "list") == 0)
 		return list(cli, tenant);
 	if (strcmp(what, "create") == 0) {

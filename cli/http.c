@@ -25,7 +25,10 @@ static bool find_token(const struct cli *cli, struct secret *token)
 	if (cli->token_file != NULL) {
 		char *text = file_read(AT_FDCWD, cli->token_file, 256, &n);
 		if (text == NULL || stat(cli->token_file, &st) != 0) {
-			fprintf(stderr, "pinfold: %s: %s\n", cli->token_file, strerror(errno));
+			fprintf(stderr, "pinfold: %s: %s\n", cli->token_file,
+				errno == EINVAL || errno == EFBIG || errno == ELOOP
+				    ? "not a regular file with one token"
+				    : strerror(errno));
 			free(text);
 			return false;
 		}
@@ -37,7 +40,9 @@ static bool find_token(const struct cli *cli, struct secret *token)
 		}
 		while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
 			n--;
-		bool ok = secret_set(token, text, n);
+		if (n == 0)
+			fprintf(stderr, "pinfold: %s: empty; a token is wanted there\n", cli->token_file);
+		bool ok = n > 0 && secret_set(token, text, n);
 		wipe(text, n);
 		free(text);
 		return ok;
@@ -100,7 +105,10 @@ static int call(const struct cli *cli, const char *method, const char *path, con
 	}
 	if (!find_token(cli, &token))
 		return EXIT_USAGE;
-	snprintf(url, sizeof url, "%s%s", cli->server, path);
+	size_t base = strlen(cli->server);
+	while (base > 0 && cli->server[base - 1] == '/')
+		base--;
+	snprintf(url, sizeof url, "%.*s%s", (int)base, cli->server, path);
 	snprintf(bearer, sizeof bearer, "Authorization: Bearer %.*s", (int)token.n, (const char *)token.p);
 	CURL *c = curl_easy_init();
 	if (c == NULL)
@@ -131,7 +139,8 @@ static int call(const struct cli *cli, const char *method, const char *path, con
 	curl_easy_cleanup(c);
 	wipe(bearer, sizeof bearer);
 	if (rc != CURLE_OK) {
-		fprintf(stderr, "pinfold: %s cannot be reached: %s\n", cli->server, curl_easy_strerror(rc));
+		fprintf(stderr, "pinfold: %s cannot be reached: %s. Is this the address, and does the service run?\n",
+			cli->server, curl_easy_strerror(rc));
 		buf_free(&answer->body);
 		return EXIT_UNREACHABLE;
 	}

@@ -7,32 +7,59 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "config.h"
 #include "lib/die.h"
 #include "lib/place.h"
 #include "lib/text.h"
 
 static const struct command commands[] = {
-    {"run", "[-i TEXT | -f FILE] [--allow GLOB]... [--check \"ARGV\"]... [--detach] [--patch] [DIR]",
+    {"run",
+     "{-i TEXT | -f FILE} [--agent PROFILE] [--model-profile PROFILE] [--allow PATH]...\n"
+     "           [--check \"COMMAND\"]... [--detach] [--patch] [DIR]",
      "upload DIR, run the agent on it, follow its events", cmd_run},
-    {"ps", "[--status S]", "list runs, newest first", cmd_ps},
+    {"ps", "[--status queued|running|completed|failed|cancelled]", "list runs, newest first", cmd_ps},
     {"show", "RUN", "one run's state and results", cmd_show},
     {"events", "[-f] RUN", "a run's events; -f follows until it ends", cmd_events},
     {"cancel", "RUN", "ask for the end of a run", cmd_cancel},
     {"artifacts", "RUN [NAME]", "list what a run left, or print one of it", cmd_artifacts},
     {"rm", "RUN...", "remove runs that have ended, with all they left", cmd_rm},
     {"setup", "[--help]", "make what a first start needs (root)", cmd_setup},
-    {"token", "create|list|revoke ...", "a tenant's tokens (root)", cmd_token},
+    {"token",
+     "create [--tenant NAME] [--label TEXT] [--device | --metrics]\n"
+     "       pinfold token list [--tenant NAME]\n"
+     "       pinfold token revoke [--tenant NAME] ID",
+     "a tenant's tokens (root)", cmd_token},
     {"metrics", "", "the service's figures as Prometheus text (root)", cmd_metrics},
-    {"audit", "verify [FILE...] | tail [-n N] [-f]", "check the audit log, or show its end (root)", cmd_audit},
+    {"audit", "verify [FILE...]\n       pinfold audit tail [-n N] [-f]", "check the audit log, or show its end (root)",
+     cmd_audit},
     {"config", "check", "read the configuration as the daemon would", cmd_config},
 };
+
+static const struct command *current; /* the one that was named, once it is known */
+
+/* One command's own help. */
+static int help_on(const struct command *c)
+{
+	printf("usage: pinfold %s%s%s\n\n%s; pinfold(1) says more.\n", c->name, c->args[0] != '\0' ? " " : "", c->args,
+	       c->help);
+	return 0;
+}
+
+static const struct command *named(const char *name)
+{
+	for (size_t k = 0; k < sizeof commands / sizeof *commands; k++)
+		if (strcmp(commands[k].name, name) == 0)
+			return &commands[k];
+	return NULL;
+}
 
 static int help(FILE *to, int status)
 {
 	fputs("usage: pinfold [--server URL] [--token-env NAME] [--token-file FILE] [--json] COMMAND ...\n\n", to);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
-	fputs("\nThe server is --server or PINFOLD_URL; the token is --token-env's variable, --token-file, "
+	fputs("\n\"pinfold COMMAND --help\" says what a command takes; pinfold(1) says more.\n"
+	      "The server is --server or PINFOLD_URL; the token is --token-env's variable, --token-file, "
 	      "PINFOLD_TOKEN\n"
 	      "or PINFOLD_DEVICE_TOKEN. Exit status: 0 completed, 1 failed, 2 usage, 3 cancelled, 4 unreachable.\n",
 	      to);
@@ -47,7 +74,8 @@ int usage(const char *fmt, ...)
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fputs(" (see pinfold --help)\n", stderr);
+	fprintf(stderr, " (see pinfold %s%s--help)\n", current != NULL ? current->name : "",
+		current != NULL ? " " : "");
 	return EXIT_USAGE;
 }
 
@@ -91,6 +119,8 @@ int main(int argc, char **argv)
 	for (; i < argc && argv[i][0] == '-'; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			return help(stdout, 0);
+		if (strcmp(argv[i], "--version") == 0)
+			return puts("pinfold " VERSION) < 0;
 		if (strcmp(argv[i], "--json") == 0)
 			cli.json = true;
 		else if (i + 1 < argc && strcmp(argv[i], "--server") == 0)
@@ -104,8 +134,13 @@ int main(int argc, char **argv)
 	}
 	if (i >= argc)
 		return help(stderr, EXIT_USAGE);
-	for (size_t k = 0; k < sizeof commands / sizeof *commands; k++)
-		if (strcmp(commands[k].name, argv[i]) == 0)
-			return commands[k].run(&cli, argc - i, argv + i);
-	return usage("unknown command %s", argv[i]);
+	if (strcmp(argv[i], "help") == 0)
+		return help(stdout, 0);
+	current = named(argv[i]);
+	if (current == NULL)
+		return usage("unknown command %s", argv[i]);
+	if (i + 1 < argc && current->run != cmd_setup &&
+	    (strcmp(argv[i + 1], "--help") == 0 || strcmp(argv[i + 1], "-h") == 0))
+		return help_on(current);
+	return current->run(&cli, argc - i, argv + i);
 }

@@ -25,6 +25,20 @@ check "setup again succeeds" $? 0
 check "setup again changes nothing" "$(find "$etc" -type f -exec sha256sum {} + | sort)" "$before"
 has "config check" "$("$cli" config check 2>&1)" "configuration ok: 1 tenants, 1 model profiles, 1 agents, 1 providers"
 check "a quote in a value is refused" "$("$cli" setup --model 'a"b' >/dev/null 2>&1; echo $?)" 2
+while read -r args; do
+	check "nothing is ignored: $args" "$("$cli" $args >/dev/null 2>&1; echo $?)" 2
+done <<'T'
+ps more
+show a b
+cancel a b
+events -f a b
+artifacts a patch more
+run -i one -i two
+token create more
+token revoke a b
+setup more
+T
+has "a command's help" "$("$cli" run --help)" "usage: pinfold run"
 check "a low uid base is refused" "$("$cli" setup --uid-base 1000 >/dev/null 2>&1; echo $?)" 2
 
 # FILE|TEXT that is appended|what must be said
