@@ -138,7 +138,7 @@ static bool fill_arguments(scmp_filter_ctx ctx)
 			return false;
 	/* Whoever asks for no core file is told yes, and 1 stays: see set_rlimits. */
 	const struct scmp_arg_cmp new_core[] = {SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, RLIMIT_CORE),
-						SCMP_CMP64(2, SCMP_CMP_NE, 0)};
+						SCMP_CMP64(2, SCMP_CMP_NE, 0, 0)};
 	if (!refuse_if(ctx, 0, SCMP_SYS(setrlimit), 0, UINT32_MAX, RLIMIT_CORE) ||
 	    seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(0), SCMP_SYS(prlimit64), 2, new_core) != 0)
 		return false;
