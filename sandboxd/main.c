@@ -136,7 +136,7 @@ static void judge_probe(void *arg, enum box_news what, const struct box *b)
 	(void)arg;
 	const char *const sorry = "no sandbox can be built on this machine";
 	if (what == NEWS_REFUSED)
-		fatal("%s: %s; see pinfold doctor", sorry, b->detail);
+		fatal("%s: %s; see pinfold-sandboxd(8)", sorry, b->detail);
 	if (what == NEWS_EXITED && b->status != 0)
 		fatal("%s: the trial box ended with %d", sorry, b->status);
 	if ((what == NEWS_GONE && !b->clean) || b->state == BOX_QUARANTINED)

@@ -24,7 +24,16 @@ parse_up_options() {
 		shift 2
 	done
 	case $inst_root in '' | /*) ;; *) inst_root=$PWD/$inst_root ;; esac
-	case $inst_port in *[!0-9]*) say "quickstart: --port takes a number"; return 1 ;; esac
+	case $inst_port in
+	0* | *[!0-9]* | ??????*) false ;;
+	*) [ "${inst_port:-1}" -lt 65536 ] ;;
+	esac || { say "quickstart: --port takes a number from 1 to 65535"; return 1; }
+	# An address within it must fit into a socket's name.
+	[ "${#inst_root}" -le 68 ] || { say "quickstart: --root takes a path of at most 68 characters"; return 1; }
+	case $inst_upstream in
+	'' | https://?*/v1 | http://?*/v1) ;;
+	*) say "quickstart: --upstream takes an address that ends in /v1"; return 1 ;;
+	esac
 	case $inst_web in
 	lighttpd | apache | nginx) ;;
 	*) say "quickstart: --web-server: lighttpd, apache or nginx"; return 1 ;;
@@ -146,7 +155,7 @@ instance_start() {
 	trap 'inst_stop; exit 0' TERM
 	trap 'inst_stop; exit 130' INT
 	trap 'inst_stop' EXIT
-	mkdir -p "$inst_root" && chmod 711 "$inst_root" || exit 1
+	mkdir -p "$inst_root" && chmod 711 "$inst_root" || stop_with "$inst_root cannot be made: choose another --root"
 	reachable "$inst_root" || exit 1
 	(flock 9 && make -C "$dir" install DESTDIR="$inst_root" >"$dir/install.log" 2>&1) 9>"$dir/.lock" || {
 		tail -n 5 "$dir/install.log" >&2
@@ -232,5 +241,6 @@ instance_sample() {
 	say "Pinfold stays up until Ctrl-C. Try it:"
 	say "  export PINFOLD_URL=$inst_url"
 	say "  sudo -E ./pinfold --token-file $inst_root/api-token ps"
+	say "  sudo PINFOLD_ROOT=$inst_root ./pinfold token list    (the operator's commands)"
 	instance_wait
 }
