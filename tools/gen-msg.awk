@@ -106,6 +106,12 @@ function emit_get(m,   i, t, f) {
     else if (t == "bytes") printf "\tm->%s = wire_get_bytes(&r, %d);\n", f, fm[m, i]
     else printf "\tm->%s = wire_get_%s(&r);\n", f, t }
 }
+# The key, if there is one, and the fields as the specification has them, on one line.
+function words(m,   i, s) {
+  if (m in key) { s = "key" key[m]; if (nf[m]) s = s ", " }
+  for (i = 0; i < nf[m]; i++) s = s (i ? ", " : "") ft[m, i] " " fn[m, i] (fm[m, i] != "" ? " " fm[m, i] : "") (fm2[m, i] != "" ? " " fm2[m, i] : "")
+  return s == "" ? "nothing" : s
+}
 function keyargs(m,   a, k, i, s, p) {
   k = split(key[m], a, " "); s = ""
   for (i = 1; i <= k; i++) { split(a[i], p, ":"); s = s ", " (p[2] == "u64" ? "uint64_t " : "const char *") p[1] }
@@ -205,7 +211,7 @@ END {
       printf "static bool read_%s(const uint8_t *p, size_t len)\n{\n\tstruct %s_%s m;\n\treturn %s_get_%s(p, len, &m);\n}\n", m, P, m, P, m
       printf "static size_t again_%s(const uint8_t *p, size_t len, uint8_t *buf, size_t cap, uint64_t op)\n{\n\tstruct %s_%s m;\n\t(void)op;\n\tif (!%s_get_%s(p, len, &m))\n\t\treturn 0;\n\treturn %s_put_%s(buf, cap, %s&m);\n}\n", m, P, m, P, m, P, m, (kind[m] == "msg" ? "op, " : "") }
     printf "\nconst struct codec_row %s_codecs[] = {\n", P
-    for (i = 0; i < n; i++) printf "\t{\"%s\", %s, %s_MAX_%s, fill_%s, read_%s, again_%s},\n", order[i], (kind[order[i]] == "msg" ? "true" : "false"), U, up(order[i]), order[i], order[i], order[i]
+    for (i = 0; i < n; i++) printf "\t{\"%s\", %s, %s_MAX_%s, %d, \"%s\", fill_%s, read_%s, again_%s},\n", order[i], (kind[order[i]] == "msg" ? "true" : "false"), U, up(order[i]), (kind[order[i]] == "record" ? recver[order[i]] : VER), words(order[i]), order[i], order[i], order[i]
     print "\t{0},\n};"
   } else if (out == "fuzz.c") {
     # Every answering function as a witness, for the fuzz target of the dispatcher.

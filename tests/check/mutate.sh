@@ -40,15 +40,21 @@ spec/store.msg|msg RUN_CREATE 20 up fcgi READY|msg RUN_CREATE 20 up fcgi,gateway
 spec/limits.tab|reservedBytes	64000|reservedBytes	0|tests/store/t_store_events
 spec/limits.tab|idempotencySeconds	86400|idempotencySeconds	3600|tests/store/t_store_clock
 spec/limits.tab|treeBytes	512000|treeBytes	512001|tests/fcgi/t_ingress.sh
-spec/audit.tab|token.issue	commit	required|token.issue	commit	optional|tests/unit/t_audit
-spec/audit.tab|auth.denied	note	optional	fcgi,gateway|auth.denied	note	optional	fcgi,gateway,steward|tests/unit/t_audit tests/store/t_store_audit
-spec/audit.tab|field	label	str	redact|field	label	str	keep|tests/unit/t_audit tests/store/t_store_audit
+spec/audit.tab|token.issue	commit	required|token.issue	commit	optional|tests/unit/t_promises
+spec/audit.tab|auth.denied	note	optional	fcgi,gateway|auth.denied	note	optional	fcgi,gateway,steward|tests/unit/t_promises tests/store/t_store_audit
+spec/audit.tab|field	label	str	redact|field	label	str	keep|tests/unit/t_promises tests/store/t_store_audit
 spec/audit.tab|state,reason,error|state,reason|tests/store/t_store_audit
+spec/store.msg|str outcome 64|str outcome 32|tests/unit/t_promises
+spec/sandbox.msg|str detail 256|str detail 128|tests/unit/t_promises
+spec/records.rec|u32 used_requests|u64 used_requests|tests/unit/t_promises
+spec/limits.tab|patchBytes	100000|patchBytes	200000|tests/unit/t_promises
+spec/limits.tab|agent:output_bytes|agent:pids|tests/unit/t_promises
+spec/audit.tab|caller.refused	note	optional	stored	uid,pid|caller.refused	note	optional	stored	uid|tests/unit/t_promises
 spec/store.msg|msg RUN_GET 22 up fcgi,steward READY|msg RUN_GET 22 up fcgi,steward NEW,READY|tests/unit/t_promises
 T
 }
 
-build() { make -C "$build" -j"$(nproc)" >"$log" 2>&1 && make -C "$build" -j"$(nproc)" tests/unit/t_promises tests/unit/t_schema tests/unit/t_tables tests/unit/t_audit tests/store/t_store_audit >>"$log" 2>&1; }
+build() { make -C "$build" -j"$(nproc)" >"$log" 2>&1 && make -C "$build" -j"$(nproc)" tests/unit/t_promises tests/unit/t_schema tests/unit/t_tables tests/store/t_store_audit >>"$log" 2>&1; }
 
 echo "copying and building once"
 mkdir "$tree" "$build" || exit 1

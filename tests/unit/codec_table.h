@@ -11,6 +11,8 @@ struct codec_row {
 	const char *name; /* NULL ends the table */
 	bool framed;      /* a message with a header; else a record or a part of a list */
 	size_t most;      /* bytes that one can have */
+	unsigned version; /* of the record, else of the protocol */
+	const char *fields;
 	/* Writes a sample whose bools are all `truth`; returns its length. */
 	size_t (*fill)(uint8_t *buf, size_t cap, bool truth);
 	bool (*read)(const uint8_t *p, size_t len);

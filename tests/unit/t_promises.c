@@ -1,25 +1,29 @@
 /*
  * What others rely on is written down twice: in the tables of spec/ and in tests/vectors/promised.tab. This asks the
  * code made from the tables (who may say which message when, every cell of a run's states, every error's status, every
- * public route, every bound of a body) and compares the answers with that file, both ways. A row that is
- * changed in one place only is refused; whoever means the change writes it into both.
+ * public route, every bound of a body or a field, every limit, every audit event) and compares the answers with that
+ * file, both ways. A row that is changed in one place only is refused; whoever means the change writes it into both.
  *
  *   t_promises          compare
  *   t_promises --show   print what the code says now, in the file's form
  */
+#include "gen/audit.h"
+#include "gen/bundle_msg.h"
 #include "gen/errors.h"
+#include "gen/limits.h"
 #include "gen/routes.h"
 #include "gen/run_fsm.h"
 #include "gen/sandbox_msg.h"
 #include "gen/schema.h"
 #include "gen/store_msg.h"
 #include "lib/wire.h"
+#include "tests/unit/codec_table.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINES = 1000, LINE = 400 };
+enum { LINES = 1000, LINE = 1000 };
 static char said[LINES][LINE], promised[LINES][LINE];
 static size_t nsaid, npromised;
 
@@ -51,6 +55,51 @@ static void protocol(const char *name, const struct wire_msg *table, uint8_t ver
 						 m->once ? " once" : "", (unsigned)m->nfds);
 				}
 			}
+}
+
+/* The fields of the messages of one protocol (with its version), or of records, which have their own. */
+static void fields(const char *name, unsigned version, const struct codec_row *table)
+{
+	if (version != 0)
+		snprintf(line(), LINE, "%s is version %u", name, version);
+	for (const struct codec_row *r = table; r->name != NULL; r++)
+		if (version != 0)
+			snprintf(line(), LINE, "%s %s has %s", name, r->name, r->fields);
+		else
+			snprintf(line(), LINE, "%s %s of version %u has %s", name, r->name, r->version, r->fields);
+}
+
+static void limits(void)
+{
+	const char *group = "";
+#define GROUP(name) group = (name);
+#define NUMBER(name, value) snprintf(line(), LINE, "limit %s %s %d", group, name, value);
+#define GLOBAL(name, field) snprintf(line(), LINE, "limit %s %s global %s", group, name, #field);
+#define TENANT(name, field) snprintf(line(), LINE, "limit %s %s tenant %s", group, name, #field);
+#define AGENT(name, field) snprintf(line(), LINE, "limit %s %s agent %s", group, name, #field);
+	LIMIT_ROWS(GROUP, NUMBER, GLOBAL, TENANT, AGENT)
+}
+
+static void audit(void)
+{
+	for (unsigned i = 0; i < 300; i++) {
+		const struct audit_row *r = audit_row(i);
+		if (r == NULL)
+			continue;
+		char *out = line();
+		int n =
+		    snprintf(out, LINE, "audit %u %s %s %s by%s%s%s%s says", i, r->name, r->commit ? "commit" : "note",
+			     r->required ? "required" : "optional", r->by == 0 ? " stored" : "",
+			     r->by & AUDIT_BY_FCGI ? " fcgi" : "", r->by & AUDIT_BY_GATEWAY ? " gateway" : "",
+			     r->by & AUDIT_BY_STEWARD ? " steward" : "");
+		for (int f = 1; f < AUDIT_F__COUNT; f++)
+			if ((r->fields >> f & 1) != 0)
+				n += snprintf(out + n, (size_t)(LINE - n), " %s%s", audit_fields[f].name,
+					      r->by != 0 && r->subject == f ? " (subject)" : "");
+	}
+	for (int f = 1; f < AUDIT_F__COUNT; f++)
+		snprintf(line(), LINE, "audit field %s %s %s", audit_fields[f].name,
+			 audit_fields[f].number ? "int" : "str", audit_fields[f].keep ? "keep" : "redact");
 }
 
 static void runs(void)
@@ -120,6 +169,12 @@ int main(int argc, char **argv)
 	unsigned bad = 0;
 	protocol("store", st_msgs, ST_VERSION, ST_ROLE__COUNT, ST_STATE__COUNT);
 	protocol("sandbox", sbx_msgs, SBX_VERSION, SBX_ROLE__COUNT, SBX_STATE__COUNT);
+	fields("store", ST_VERSION, st_codecs);
+	fields("sandbox", SBX_VERSION, sbx_codecs);
+	fields("bundle", BN_VERSION, bn_codecs);
+	fields("record", 0, rec_codecs);
+	limits();
+	audit();
 	runs();
 	errors();
 	routes();
