@@ -323,21 +323,29 @@ static void read_file(struct out *o, const char *file, bool global)
 	    CFG_INT("max_queued_runs", 100, CFGF_NONE),
 	    CFG_SEC("check", check, CFGF_MULTI),
 	    CFG_END()};
-	cfg_opt_t opts[] = {CFG_SEC("provider", provider, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
-			    CFG_SEC("model_profile", profile, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
-			    CFG_SEC("agent", agent, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
-			    CFG_SEC("tenant", tenant, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
-			    CFG_BOOL("end_of_file", cfg_false, CFGF_NONE),
-			    /* Only pinfold.conf has what follows; elsewhere the list ends here. */
-			    global ? (cfg_opt_t)CFG_SEC("users", users, CFGF_NONE) : (cfg_opt_t)CFG_END(),
-			    CFG_STR("web_group", "www-data", CFGF_NONE), CFG_INT("gateway_port", 9797, CFGF_NONE),
-			    CFG_INT("box_uid_base", 1879048192, CFGF_NONE), CFG_INT("max_boxes", 16, CFGF_NONE),
-			    CFG_INT("fcgi_threads", 16, CFGF_NONE), CFG_INT("fcgi_threads_max", 256, CFGF_NONE),
-			    CFG_INT("request_deadline_ms", 20000, CFGF_NONE),
-			    CFG_INT("model_timeout_ms", 120000, CFGF_NONE), CFG_STR("audit_content", "full", CFGF_NONE),
-			    CFG_INT("audit_max_bytes", 5 << 20, CFGF_NONE), CFG_INT("audit_generations", 5, CFGF_NONE),
-			    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
-			    CFG_STR("run_token_secret_next", "", CFGF_NONE), CFG_END()};
+	cfg_opt_t opts[] = {
+	    CFG_SEC("provider", provider, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+	    CFG_SEC("model_profile", profile, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+	    CFG_SEC("agent", agent, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+	    CFG_SEC("tenant", tenant, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+	    CFG_BOOL("end_of_file", cfg_false, CFGF_NONE),
+	    /* Only pinfold.conf has what follows; elsewhere the list ends here. */
+	    global ? (cfg_opt_t)CFG_SEC("users", users, CFGF_NONE) : (cfg_opt_t)CFG_END(),
+	    CFG_STR("web_group", "www-data", CFGF_NONE),
+	    CFG_INT("gateway_port", 9797, CFGF_NONE),
+	    CFG_INT("box_uid_base", 1879048192, CFGF_NONE),
+	    CFG_INT("max_boxes", 16, CFGF_NONE),
+	    CFG_INT("fcgi_threads", 16, CFGF_NONE),
+	    CFG_INT("fcgi_threads_max", 256, CFGF_NONE),
+	    CFG_INT("request_deadline_ms", 20000, CFGF_NONE),
+	    CFG_INT("model_timeout_ms", 120000, CFGF_NONE),
+	    CFG_STR("audit_content", "full", CFGF_NONE),
+	    CFG_INT("audit_max_bytes", 5 << 20, CFGF_NONE),
+	    CFG_INT("audit_generations", 5, CFGF_NONE),
+	    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
+	    CFG_STR("run_token_secret_next", "", CFGF_NONE),
+	    CFG_END(),
+	};
 	static const struct {
 		const char *section;
 		void (*take)(struct out *, cfg_t *);
