@@ -16,6 +16,6 @@ int main(void)
 	if (geteuid() == 0)
 		fatal("refuses to parse the configuration as root; \"pinfold config check\" is the command for people");
 	if (!place_init())
-		fatal("PINFOLD_ROOT must be an absolute, short path");
+		fatal("PINFOLD_ROOT must be an absolute path of at most 68 characters, without spaces");
 	return conf_read(3) ? 0 : 1;
 }

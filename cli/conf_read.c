@@ -49,9 +49,11 @@ static const char *file_now;
 static void report(cfg_t *cfg, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 static void report(cfg_t *cfg, const char *fmt, va_list ap)
 {
-	fprintf(stderr, "%s:%d: ", file_now, cfg->line);
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
+	char text[512];
+
+	vsnprintf(text, sizeof text, fmt, ap);
+	if (strstr(text, "end_of_file") == NULL) /* our own last line, in a section that was left open */
+		fprintf(stderr, "%s:%d: %s\n", file_now, cfg->line, text);
 }
 
 static uint8_t frame[CF_MAXFRAME];
@@ -203,6 +205,8 @@ static void take_provider(struct out *o, cfg_t *p)
 {
 	if (strcmp(cfg_getstr(p, "protocol"), "openai") != 0)
 		complain(o, "provider %s: protocol must be openai", cfg_title(p));
+	if (cfg_getstr(p, "base_url")[0] == '\0')
+		complain(o, "provider %s: base_url is missing", cfg_title(p));
 	if (cfg_getstr(p, "secret")[0] != '\0')
 		secret(o, cfg_getstr(p, "secret"), "gateway");
 	EMIT(o, provider, .name = cfg_title(p), .protocol = cfg_getstr(p, "protocol"),
@@ -266,7 +270,10 @@ static void take_tenant(struct out *o, cfg_t *t)
 			      .max_concurrent_runs = (uint32_t)number(o, t, "max_concurrent_runs", 1, 512),
 			      .max_queued_runs = (uint32_t)number(o, t, "max_queued_runs", 1, 100000)};
 	m.extensions_n = strings(o, t, "extensions", m.extensions, 64);
-	emit(o, cf_put_tenant(frame, sizeof frame, 0, &m), "tenant");
+	size_t n = cf_put_tenant(frame, sizeof frame, 0, &m);
+	emit(o, n, "tenant");
+	if (n == 0)
+		return; /* its checks would only say the same again */
 	unsigned checks = cfg_size(t, "check");
 	for (unsigned k = 0; k < checks; k++) {
 		struct cf_tenant_check e = {.tenant = m.name};

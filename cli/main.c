@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 
 	log_open("pinfold");
 	if (!place_init())
-		fatal("PINFOLD_ROOT must be an absolute, short path");
+		fatal("PINFOLD_ROOT must be an absolute path of at most 68 characters, without spaces");
 	for (; i < argc && argv[i][0] == '-'; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			return help(stdout, 0);

@@ -47,7 +47,7 @@ static void load_targets(struct app *app)
 			if (!t->key || t->key->n == 0 || memchr(t->key->p, '\n', t->key->n) ||
 			    memchr(t->key->p, '\r', t->key->n) || memchr(t->key->p, 0, t->key->n)) {
 				log_error("provider %s: its secret %s is missing or not one line; its model calls are "
-					  "refused",
+					  "refused until its file is written and the service started again",
 					  provider->name, provider->secret);
 				continue;
 			}
@@ -73,7 +73,9 @@ static void load(struct app *app)
 	app->token_key = secrets_find(&app->secrets, "run-token");
 	app->token_next = secrets_find(&app->secrets, "run-token.next");
 	if (!app->token_key || app->token_key->n < TOKEN_SECRET_MIN)
-		fatal("the secret run-token is missing or shorter than %d bytes", TOKEN_SECRET_MIN);
+		fatal("the secret run-token is missing or shorter than %d bytes: remove its file and run \"pinfold "
+		      "setup\"",
+		      TOKEN_SECRET_MIN);
 	if (app->token_next && app->token_next->n < TOKEN_SECRET_MIN)
 		fatal("the secret run-token.next is shorter than %d bytes", TOKEN_SECRET_MIN);
 	app->model_timeout_ms =

@@ -6,6 +6,7 @@
 #include "lib/num.h"
 #include "lib/wire.h"
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -192,6 +193,15 @@ static bool secret_known(const struct conf *c, const char *name)
 	return false;
 }
 
+/* Says which name refers to nothing; of the one configuration that a process loads. */
+static const char *nowhere(const char *kind, const char *name, const char *what, const char *missing)
+{
+	static char why[400];
+
+	snprintf(why, sizeof why, "%s %s: there is no %s \"%s\"", kind, name, what, missing);
+	return why;
+}
+
 static const char *check_references(const struct conf *c)
 {
 	for (uint32_t i = 0; i < c->nsecrets; i++)
@@ -199,14 +209,17 @@ static const char *check_references(const struct conf *c)
 			return "a secret for an unknown role";
 	for (uint32_t i = 0; i < c->nproviders; i++)
 		if (c->providers[i].secret[0] != 0 && !secret_known(c, c->providers[i].secret))
-			return "a provider with an unknown secret";
+			return nowhere("provider", c->providers[i].name, "secret", c->providers[i].secret);
 	for (uint32_t i = 0; i < c->nprofiles; i++)
 		if (conf_provider(c, c->profiles[i].provider) == NULL)
-			return "a profile with an unknown provider";
-	for (uint32_t i = 0; i < c->ntenants; i++)
-		if (conf_agent(c, c->tenants[i].t.default_agent) == NULL ||
-		    conf_profile(c, c->tenants[i].t.default_profile) == NULL)
-			return "a tenant with an unknown agent or profile";
+			return nowhere("model_profile", c->profiles[i].name, "provider", c->profiles[i].provider);
+	for (uint32_t i = 0; i < c->ntenants; i++) {
+		const struct cf_tenant *t = &c->tenants[i].t;
+		if (conf_agent(c, t->default_agent) == NULL)
+			return nowhere("tenant", t->name, "agent", t->default_agent);
+		if (conf_profile(c, t->default_profile) == NULL)
+			return nowhere("tenant", t->name, "model_profile", t->default_profile);
+	}
 	return NULL;
 }
 

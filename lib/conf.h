@@ -37,8 +37,8 @@ struct conf {
 	void *storage;
 };
 
-/* Decodes fd. NULL, or why it is not acceptable (a static phrase). Everything is bounded; a missing
- * END, a second GLOBAL or a name that refers to nothing is refused. */
+/* Decodes fd. NULL, or why it is not acceptable (a phrase that stays until the next call). Everything is bounded; a
+ * missing END, a second GLOBAL or a name that refers to nothing is refused. */
 const char *conf_load(struct conf *c, int fd);
 void conf_free(struct conf *c);
 const struct cf_role *conf_role(const struct conf *c, const char *name);

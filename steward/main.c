@@ -54,7 +54,8 @@ static void read_secrets(void)
 	close(CHILD_FD_SECRETS);
 	app.run_key = secrets_find(&app.secrets, "run-token");
 	if (app.run_key == NULL || app.run_key->n < TOKEN_SECRET_MIN)
-		fatal("the secret run-token is missing or shorter than %d bytes: run \"pinfold setup\"",
+		fatal("the secret run-token is missing or shorter than %d bytes: remove its file and run \"pinfold "
+		      "setup\"",
 		      TOKEN_SECRET_MIN);
 }
 

@@ -61,11 +61,12 @@ pinfold.conf|web_group = "no-such-group-here"|there is no group "no-such-group-h
 pinfold.conf|users {\nfcgi = "no-such-user-here"\n}|there is no user "no-such-user-here"
 providers.d/default.conf|provider "p2" { protocol = "smoke" }|protocol must be openai
 providers.d/default.conf|gateway_port = 9000|no such option 'gateway_port'
+providers.d/default.conf|provider "p3" { }|provider p3: base_url is missing
 profiles.d/default.conf|model_profile "p2" { provider = "default" }|model is missing
-profiles.d/default.conf|model_profile "p3" { provider = "nobody" model = "m" }|does not fit together
+profiles.d/default.conf|model_profile "p3" { provider = "nobody" model = "m" }|model_profile p3: there is no provider "nobody"
 profiles.d/default.conf|agent "a2" { command = {"relative"} }|absolute path inside the sandbox
 profiles.d/default.conf|agent "a3" { command = {"/x"} environment = {"NOVALUE"} }|NAME=value
-tenants.d/default.conf|tenant "t2" { agent = "nobody" }|does not fit together
+tenants.d/default.conf|tenant "t2" { agent = "nobody" }|tenant t2: there is no agent "nobody"
 tenants.d/default.conf|tenant "bad name" { }|other characters
 tenants.d/default.conf|tenant "t3" { max_steps = 5000 }|max_steps must be
 tenants.d/default.conf|tenant "t4" { check { argv = {} } }|a check without argv

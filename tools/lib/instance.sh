@@ -23,13 +23,16 @@ parse_up_options() {
 		esac
 		shift 2
 	done
-	case $inst_root in '' | /*) ;; *) inst_root=$PWD/$inst_root ;; esac
+	[ -z "$inst_root" ] || inst_root=$(realpath -ms -- "$inst_root")
 	case $inst_port in
 	0* | *[!0-9]* | ??????*) false ;;
 	*) [ "${inst_port:-1}" -lt 65536 ] ;;
 	esac || { say "quickstart: --port takes a number from 1 to 65535"; return 1; }
 	# An address within it must fit into a socket's name.
 	[ "${#inst_root}" -le 68 ] || { say "quickstart: --root takes a path of at most 68 characters"; return 1; }
+	case $inst_root in
+	*[!!-~]*) say "quickstart: --root takes a path of printable ASCII without spaces"; return 1 ;;
+	esac
 	case $inst_upstream in
 	'' | https://?*/v1 | http://?*/v1) ;;
 	*) say "quickstart: --upstream takes an address that ends in /v1"; return 1 ;;
