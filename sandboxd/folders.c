@@ -21,6 +21,9 @@ static void check(int fd, const char *so_far, uid_t also)
 	struct stat st;
 	if (fstat(fd, &st) != 0)
 		fatal("%s: %m", so_far);
+	if (st.st_uid != 0 && st.st_uid != also && also != 0)
+		fatal("%s is owned by uid %u; it must be that of the process that uses it (chown -R %u %s)", so_far,
+		      st.st_uid, also, so_far);
 	if (st.st_uid != 0 && st.st_uid != also)
 		fatal("%s is owned by uid %u; it must be root's (chown root %s)", so_far, st.st_uid, so_far);
 	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0 && ((st.st_mode & S_ISVTX) == 0 || st.st_uid != 0))

@@ -224,7 +224,14 @@ END {
     print "by Pinfold, or taken from the web server's own configuration (the FastCGI parameter `PINFOLD_REQUEST_ID`), never from the"
     print "client; it is in the error's body, in the log and in the audit line of what the request changed.\n"
     print "Addresses are relative to where the web server mounts Pinfold. Send the token as `Authorization: Bearer ...`. Times are"
-    print "milliseconds since the epoch.\n\n## Routes\n\n| route | who | |\n| --- | --- | --- |"
+    print "milliseconds since the epoch.\n"
+    print "A run, from its creation to its patch, with `$URL` where Pinfold is served and `$TOKEN` an API token:\n\n```"
+    print "curl -H \"Authorization: Bearer $TOKEN\" -H \"Content-Type: application/json\" -H \"Idempotency-Key: try-1\" $URL/v1/runs \\"
+    print "  -d '{\"instruction\": \"Make add() add.\", \"files\": [{\"path\": \"calc.py\", \"content\": \"def add(a, b):\\n    return a - b\\n\"}],"
+    print "       \"allowedPaths\": [\"calc.py\"], \"checks\": [[\"git\", \"diff\", \"--check\"]]}'   # 202, with the runId"
+    print "curl -H \"Authorization: Bearer $TOKEN\" $URL/v1/runs/$RUN                   # until status is completed, failed or cancelled"
+    print "curl -H \"Authorization: Bearer $TOKEN\" $URL/v1/runs/$RUN/artifacts/patch\n```\n"
+    print "## Routes\n\n| route | who | |\n| --- | --- | --- |"
     for (r = 0; r < nr; r++) if (side[r] == "public") printf "| `%s %s` | %s | %s |\n", method[r], path[r], (who[r] == "none" ? "anyone" : who[r]) (rights[r] != "-" ? " with the right `" rights[r] "`" : ""), about[handler[r]]
     for (r = 0; r < nr; r++) if (side[r] == "public") {
       h = handler[r]

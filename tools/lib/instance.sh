@@ -189,7 +189,8 @@ instance_start() {
 	cli setup "${args[@]}" >&2 || exit 1
 	[ -z "$inst_config" ] || cat "$inst_config" >>"$inst_root/etc/pinfold/pinfold.conf"
 	unset PINFOLD_UPSTREAM_KEY PINFOLD_SCRIPTED_KEY
-	chown -R "$((inst_uid_base + 1)):$((inst_uid_base + 1))" "$inst_root/var/lib/pinfold/store" 2>/dev/null
+	chown -R "$((inst_uid_base + 1)):$((inst_uid_base + 1))" "$inst_root/var/lib/pinfold/store" \
+		"$inst_root/var/log/pinfold" 2>/dev/null
 	mkdir -p "$inst_root/web"
 	start_sandboxd
 	start_web
