@@ -93,9 +93,9 @@ static bool make_secrets(const struct setup *s)
 	snprintf(path, sizeof path, "%s/secrets/provider-default", place_dir(PLACE_SYSCONF));
 	if (ok && value != NULL)
 		ok = make_file(path, 0600, value, strlen(value));
-	else if (ok && s->key_env != NULL)
-		fprintf(stderr, "pinfold: %s is not set: put the provider's key into %s (0600) before the first run\n",
-			s->key_env, path);
+	else if (ok && access(path, F_OK) != 0)
+		fprintf(stderr, "pinfold: %s%sput the provider's key into %s (0600) before the first run\n",
+			s->key_env != NULL ? s->key_env : "", s->key_env != NULL ? " is not set: " : "", path);
 	return ok;
 }
 

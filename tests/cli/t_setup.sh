@@ -72,6 +72,7 @@ tenants.d/default.conf|tenant "t3" { max_steps = 5000 }|max_steps must be
 tenants.d/default.conf|tenant "t4" { check { argv = {} } }|a check without argv
 tenants.d/default.conf|tenant "t5" {|ends in the middle of a section
 T
+has "a missing key is asked for" "$(PINFOLD_ROOT=$root/second "$cli" setup 2>&1)" "put the provider's key into"
 rm "$etc/tenants.d/default.conf"
 has "no tenant" "$("$cli" config check 2>&1)" "needs at least one"
 rm "$etc/pinfold.conf"
