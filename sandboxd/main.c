@@ -28,6 +28,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,22 +132,35 @@ static void catch_signals(struct app *app)
 		fatal("cannot watch for signals: %m");
 }
 
+/* Refuses to start, and takes back what was made until then. */
+static void no_boxes(struct app *app, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
+static void no_boxes(struct app *app, const char *fmt, ...)
+{
+	char why[400];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof why, fmt, ap);
+	va_end(ap);
+	cg_close(&app->boxes.cg);
+	children_unlink();
+	fatal("no sandbox can be built on this machine: %s", why);
+}
+
 static void judge_probe(void *arg, enum box_news what, const struct box *b)
 {
-	(void)arg;
-	const char *const sorry = "no sandbox can be built on this machine";
 	if (what == NEWS_REFUSED)
-		fatal("%s: %s; see pinfold-sandboxd(8)", sorry, b->detail);
+		no_boxes(arg, "%s; see pinfold-sandboxd(8)", b->detail);
 	if (what == NEWS_EXITED && b->status != 0)
-		fatal("%s: the trial box ended with %d", sorry, b->status);
+		no_boxes(arg, "the trial box ended with %d", b->status);
 	if ((what == NEWS_GONE && !b->clean) || b->state == BOX_QUARANTINED)
-		fatal("%s: the trial box could not be removed", sorry);
+		no_boxes(arg, "the trial box could not be removed");
 }
 
 /* Every wall is built once, for real, before any work is taken. */
 static void check_walls(struct app *app)
 {
 	app->boxes.tell = judge_probe;
+	app->boxes.tell_arg = app;
 	box_probe(&app->boxes);
 	while (boxes_busy(&app->boxes) > 0 && app->stop == STOP_NO)
 		loop_once(&app->loop, boxes_tick(&app->boxes, timer_ms()));
@@ -161,17 +175,16 @@ static void prepare_boxes(struct app *app)
 	snprintf(runner, sizeof runner, "%s/box", place_dir(PLACE_LIBEXEC));
 	b->place = (struct box_place){.stage = stage, .runner = runner, .port = app->conf.global.gateway_port};
 	if (!cg_open(&b->cg, place_dir(PLACE_RUN), &why))
-		fatal("no sandbox can be built on this machine: %s", why);
+		no_boxes(app, "%s", why);
 	if (box_landlock_abi() < 2)
-		fatal("no sandbox can be built on this machine: Landlock is missing or older than ABI 2; boot with "
-		      "lsm=landlock,...");
+		no_boxes(app, "Landlock is missing or older than ABI 2; boot with lsm=landlock,...");
 	if (!box_filters_make(&b->place.filters))
-		fatal("no sandbox can be built on this machine: seccomp filters cannot be made: %m");
+		no_boxes(app, "seccomp filters cannot be made: %m");
 	if (!boxes_init(b, &app->loop, app->conf.global.max_boxes, app->conf.global.box_uid_base))
-		fatal("out of memory");
+		no_boxes(app, "out of memory");
 	own_fd int dir = folder_check(runner);
 	if (dir < 0 || faccessat(dir, "pinfold-runner", X_OK, 0) != 0)
-		fatal("%s/pinfold-runner is missing; install pinfold again", runner);
+		no_boxes(app, "%s/pinfold-runner is missing; install pinfold again", runner);
 	check_walls(app);
 	b->tell = answer_tell;
 	b->tell_arg = app;

@@ -256,6 +256,14 @@ void daemon_make_root(void)
 		   daemon_in_root(PLACE_SYSCONF, "/secrets/key"));
 }
 
+static void no_groups(void)
+{
+	uint64_t hash = 14695981039346656037u; /* as sandboxd names its group */
+	for (const char *p = place_dir(PLACE_RUN); *p != '\0'; p++)
+		hash = (hash ^ (unsigned char)*p) * 1099511628211u;
+	daemon_run("! find /sys/fs/cgroup -maxdepth 4 -name 'pinfold-%016llx' | grep .", (unsigned long long)hash);
+}
+
 void daemon_up(void)
 {
 	daemon_launch(NULL);
@@ -277,10 +285,7 @@ void daemon_down(void)
 		fail_msg("status %x: %s", (unsigned)status, (daemon_read_logs(0), daemon_logs));
 	assert_int_equal(daemon_processes(daemon_uids, daemon_box_uids + 100), 0);
 	assert_int_not_equal(access(place_dir(PLACE_RUN), F_OK), 0);
-	uint64_t hash = 14695981039346656037u; /* as sandboxd names its group */
-	for (const char *p = place_dir(PLACE_RUN); *p != '\0'; p++)
-		hash = (hash ^ (unsigned char)*p) * 1099511628211u;
-	daemon_run("! find /sys/fs/cgroup -maxdepth 4 -name 'pinfold-%016llx' | grep .", (unsigned long long)hash);
+	no_groups();
 }
 
 /* It must end by itself, saying this. */
@@ -294,6 +299,7 @@ void daemon_refuses(void (*first)(void), const char *text)
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 1 || strstr(daemon_logs, text) == NULL)
 		fail_msg("status %x, not \"%s\" but: %s", (unsigned)status, text, daemon_logs);
 	assert_int_equal(daemon_processes(daemon_uids, daemon_box_uids + 100), 0);
+	no_groups();
 }
 
 /* After a test that failed half-way. */
