@@ -1,9 +1,11 @@
 /*
- * Blob files. Trusts the store's own directory; distrusts the descriptor it copies from: read once into
- * memory, hashed and written from there, so what is stored is what was hashed. Never follows a link.
+ * Blobs, as records and as files. Trusts the store's own directory; distrusts the descriptor it copies from:
+ * read once into memory, hashed and written from there, so what is stored is what was hashed. Never follows
+ * a link.
  */
 #include "store/blobs.h"
 #include "gen/records.h"
+#include "lib/chan.h"
 #include "lib/die.h"
 #include "lib/digest.h"
 #include "lib/num.h"
@@ -105,6 +107,14 @@ enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out)
 	if (!sha256(p, n, out->sha))
 		return ERR_INTERNAL_ERROR;
 	out->size = n;
+	if (n <= BLOB_SMALL) {
+		/* One byte more, so that the bytes of an empty one are not NULL. */
+		uint8_t *small = arena_get(&t->arena, n + 1);
+		if (small != NULL)
+			memcpy(small, p, n);
+		out->small = small;
+		return small != NULL ? ERR_OK : ERR_INTERNAL_ERROR;
+	}
 	char name[NAME_LEN + 1];
 	name_of(out->sha, name);
 	struct stat st;
@@ -136,6 +146,10 @@ void blob_name(struct txn *t, const struct blob *b, const char *tenant, const ch
 		return;
 	struct rec_blob r = {.size = b->size, .created_at = t->now};
 	table_put(t, T_BLOB, &k, p, rec_put_blob(p, STORE_SCRATCH, &r));
+	if (b->small == NULL)
+		return;
+	struct rec_blob_content c = {.content = {b->small, (uint32_t)b->size}};
+	table_put(t, T_BLOB_CONTENT, &k, p, rec_put_blob_content(p, STORE_SCRATCH, &c));
 }
 
 static bool one_use(void *with, struct wire_bytes key, struct wire_bytes value)
@@ -158,7 +172,7 @@ void blob_unname(struct txn *t, struct wire_bytes sha, const char *tenant, const
 	if (used || t->failed != ERR_OK)
 		return;
 	(void)table_del(t, T_BLOB, &k);
-	if (t->nunused < TXN_UNUSED)
+	if (!table_del(t, T_BLOB_CONTENT, &k) && t->nunused < TXN_UNUSED)
 		memcpy(t->unused[t->nunused++], sha.p, BLOB_SHA);
 }
 
@@ -181,10 +195,31 @@ void blob_undo(struct txn *t, const struct blob *b)
 	(void)unlinkat(store_blobs(t->store)->dir, name, 0);
 }
 
+/* A descriptor of its own for each reader: nobody can change what is sealed. */
+static int show(struct wire_bytes record)
+{
+	struct rec_blob_content c;
+	own_fd int fd = -1;
+	if (!rec_get_blob_content(record.p, record.n, &c))
+		return -1;
+	fd = bundle_new("blob");
+	if (fd < 0 || !write_all(fd, c.content.p, c.content.n) || lseek(fd, 0, SEEK_SET) != 0 || !bundle_seal(fd))
+		log_error("blobs: showing one: %m");
+	else
+		return steal_fd(&fd);
+	return -1;
+}
+
 int blob_read(struct txn *t, struct wire_bytes sha)
 {
 	int fd = -1;
-	if (sha.n == BLOB_SHA) {
+	struct wire_bytes record;
+	struct key k = {.n = 0};
+	if (sha.n == BLOB_SHA)
+		k = key_of(sha.p);
+	if (table_get(t, T_BLOB_CONTENT, &k, &record)) {
+		fd = show(record);
+	} else if (sha.n == BLOB_SHA && t->failed == ERR_OK) {
 		char name[NAME_LEN + 1];
 		name_of(sha.p, name);
 		fd = openat(store_blobs(t->store)->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -202,7 +237,7 @@ static bool named(struct txn *t, const char *file)
 	if (strlen(file) != 2 * BLOB_SHA)
 		return false;
 	k.n = rec_key_blob(k.p, sizeof k.p, file);
-	return table_has(t, T_BLOB, &k);
+	return table_has(t, T_BLOB, &k) && !table_has(t, T_BLOB_CONTENT, &k);
 }
 
 static unsigned sweep_folder(struct blobs *b, const char *folder, struct txn *t)

@@ -1,6 +1,7 @@
 /*
- * Sources and artifacts as files named by their SHA-256 below store/blobs. A blob's file is durable
- * before the commit that names it; files that no record names are swept at the next start.
+ * Sources and artifacts, named by their SHA-256. The bytes of a small one are a record, durable with the
+ * commit that names it; a larger one is a file below store/blobs, durable before that commit. Files that no
+ * record names are swept at the next start.
  */
 #ifndef STORE_BLOBS_H
 #define STORE_BLOBS_H
@@ -12,6 +13,8 @@
 
 struct txn;
 enum { BLOB_UPLOAD_MAX = 8 * 1000 * 1000, BLOB_MAX = 1500 * 1000, BLOB_SHA = 32 };
+/* The most that is a record: as spec/records.rec says. What a file costs are two waits for the disk more. */
+enum { BLOB_SMALL = 16000 };
 
 struct blobs {
 	int dir; /* store/blobs */
@@ -20,26 +23,27 @@ struct blobs {
 struct blob {
 	uint8_t sha[BLOB_SHA];
 	uint64_t size;
-	bool fresh; /* this call made the file */
+	bool fresh;           /* this call made the file */
+	const uint8_t *small; /* the bytes, in the transaction's arena; NULL: in a file */
 };
 
 /* store_dir stays the caller's. Sweeps. Ends the program when the folder cannot be used. */
 void blobs_open(struct blobs *b, int store_dir, struct txn *t);
 void blobs_close(struct blobs *b);
 /*
- * Copies the whole of fd, once, at most max bytes, and makes the copy durable; fd stays the caller's and
- * may be changed by its sender at any time without harm. ERR_REQUEST_TOO_LARGE, ERR_INVALID_REQUEST (no
- * regular file), ERR_STORAGE_FULL, ERR_INTERNAL_ERROR.
+ * Copies the whole of fd, once, at most max bytes, and makes the copy durable unless it is a small one, which
+ * blob_name writes; fd stays the caller's and may be changed by its sender at any time without harm.
+ * ERR_REQUEST_TOO_LARGE, ERR_INVALID_REQUEST (no regular file), ERR_STORAGE_FULL, ERR_INTERNAL_ERROR.
  */
 enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out);
 /* Names the blob in this transaction: by this name of this run. */
 void blob_name(struct txn *t, const struct blob *b, const char *tenant, const char *run, const char *name);
-/* Takes a name away again. A blob without any goes: its record now, its file once that is durable. */
+/* Takes a name away again. A blob without any goes: its records now, its file once that is durable. */
 void blob_unname(struct txn *t, struct wire_bytes sha, const char *tenant, const char *run, const char *name);
 /* Removes the file, unless the blob was named again since. */
 void blob_remove(struct txn *t, const uint8_t sha[BLOB_SHA]);
 /* The transaction that was to name it failed: removes the file that blob_take made. */
 void blob_undo(struct txn *t, const struct blob *b);
-/* Opens for reading; -1 with the transaction failed (ERR_INTERNAL_ERROR) when it is not there. */
+/* A descriptor that can only be read; -1 with the transaction failed (ERR_INTERNAL_ERROR) when it is not there. */
 int blob_read(struct txn *t, struct wire_bytes sha);
 #endif

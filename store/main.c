@@ -4,7 +4,7 @@
  * Theory of operation. One thread, one loop (batch.c). Clients are the other processes of Pinfold and the
  * operator's command line; they connect to two sockets that sandboxd made, and a peer's uid is its role.
  * Each message is one operation (op_*.c): a whole transaction over tables (t_*.c) of a private
- * Berkeley DB environment (env.c, txn.c), with large bytes in files (blobs.c). All operations of one turn
+ * Berkeley DB environment (env.c, txn.c), with large blobs in files (blobs.c). All operations of one turn
  * share one flush of the log; only then their answers are sent and subscribers are woken (notify.c).
  * So whatever was answered survives a kill at any instant, and recovery, once at start, needs nobody.
  *

@@ -102,8 +102,9 @@ def killed_between():
 
 def deletion():
     secret = name("only-here")
-    what = body(secret)
-    what["files"][0]["content"] = f"print({secret!r})\n"
+    large = " " * 17000 + "."  # so that its blobs are files
+    what = body(secret + large)
+    what["files"][0]["content"] = f"print({secret!r})  #{large}\n"
     run = create(what)[2]["runId"]
     status, _, b = call("DELETE", "/v1/runs/" + run, bearer=mine)
     check("a run that goes on is not deleted", status == 409 and json.loads(b)["error"] == "run_not_terminal", b)
