@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { GRACE_MOST_MS = 60000, WALL_MOST_S = 7 * 86400, PIDS_MOST = 4096 };
+enum { GRACE_MOST_MS = 5000, WALL_MOST_S = 7 * 86400, PIDS_MOST = 4096 };
 static const uint64_t mib = 1u << 20;
 
 static void open_at_gateway(struct app *app, const struct box *b)
@@ -93,14 +93,14 @@ void sbx_on_list(struct sbx_from *from, uint64_t op, const struct sbx_list *m, i
 	struct sbx_listed listed = {0};
 	for (uint32_t i = 0; i < all->slots; i++) {
 		const struct box *b = &all->v[i];
-		if (b->state == BOX_FREE || b->result < 0)
+		if (b->state == SANDBOX_FREE || b->result < 0)
 			continue;
 		const struct sbx_box box = {.run = b->run,
 					    .tenant = b->tenant,
 					    .kind = b->kind,
-					    .phase = b->state == BOX_QUARANTINED ? 3
-						     : b->state == BOX_EXITED    ? 2
-										 : 1};
+					    .phase = b->state == SANDBOX_QUARANTINED ? 3
+						     : b->state == SANDBOX_EXITED    ? 2
+										     : 1};
 		monitor_send(from, frame, sbx_put_box(frame, sizeof frame, op, &box), b->result);
 		listed.count++;
 	}

@@ -76,7 +76,7 @@ bool boxes_init(struct boxes *all, struct loop *loop, uint32_t slots, uid_t uid_
 struct box *boxes_find(struct boxes *all, const char *run, uint8_t kind)
 {
 	for (uint32_t i = 0; i < all->slots; i++)
-		if (all->v[i].state != BOX_FREE && all->v[i].kind == kind && strcmp(all->v[i].run, run) == 0)
+		if (all->v[i].state != SANDBOX_FREE && all->v[i].kind == kind && strcmp(all->v[i].run, run) == 0)
 			return &all->v[i];
 	return NULL;
 }
@@ -89,21 +89,6 @@ static void shut(struct box *b)
 	if (b->alive_once)
 		tell(b, NEWS_CLOSED);
 	close(steal_fd(&b->listener));
-}
-
-void box_destroy(struct box *b)
-{
-	if (b->pidfd < 0)
-		return;
-	b->state = BOX_STOPPING;
-	b->wall_at = b->act_at = 0;
-	b->give_up_at = timer_ms() + BOX_DESTROY_MS;
-	shut(b);
-	/* The group first: SIGKILL to pid 1 alone would have it compete with its own fork bomb. */
-	if (!cg_kill(&b->all->cg, b->slot, false))
-		log_warn("box %s: cgroup.kill: %m", b->run);
-	if (syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0) != 0 && errno != ESRCH)
-		log_warn("box %s: kill: %m", b->run);
 }
 
 static void refuse(struct box *b)
@@ -125,30 +110,25 @@ void box_refuse(struct boxes *all, uint64_t op, const char *run, uint8_t kind, e
 	tell(&b, NEWS_REFUSED);
 }
 
-/* After the processes are dead: takes the groups away, says what is to be said. */
-static void settle(struct box *b, uint64_t now)
+static void to_process_1(struct box *b, int sig)
 {
-	if (b->groups_left && !cg_remove(&b->all->cg, b->slot)) {
-		b->act_at = now + CLEAN_RETRY_MS;
-		return;
-	}
-	b->groups_left = false;
-	b->act_at = b->give_up_at = 0;
-	if (!b->alive_once)
-		refuse(b);
-	if (b->kill_asked)
-		gone(b, true);
-	if (b->kill_asked || !b->alive_once)
-		forget(b);
+	if (b->pidfd >= 0 && syscall(SYS_pidfd_send_signal, b->pidfd, sig, NULL, 0) != 0 && errno != ESRCH)
+		log_warn("box %s: signal %d: %m", b->run, sig);
 }
 
-static void quarantine(struct box *b)
+static void kill_everything(struct box *b)
+{
+	shut(b);
+	/* The group first: SIGKILL to pid 1 alone would have it compete with its own fork bomb. */
+	if (!cg_kill(&b->all->cg, b->slot, false))
+		log_warn("box %s: cgroup.kill: %m", b->run);
+	to_process_1(b, SIGKILL);
+}
+
+static void quarantine(struct box *b, bool said)
 {
 	log_error("box %s: its processes or groups did not go away within %d ms; slot %u is out of use", b->run,
 		  BOX_DESTROY_MS, b->slot);
-	bool said = b->state == BOX_EXITED;
-	b->state = BOX_QUARANTINED;
-	b->act_at = b->give_up_at = 0;
 	b->status = said ? b->status : -SIGKILL;
 	if (!b->alive_once)
 		refuse(b);
@@ -156,6 +136,60 @@ static void quarantine(struct box *b)
 		tell(b, NEWS_EXITED);
 	if (b->kill_asked)
 		gone(b, false);
+}
+
+/* How long a box may stay in its state; 0: for ever. */
+static uint64_t patience(const struct box *b)
+{
+	const uint64_t ms[SANDBOX_STATE__COUNT] = {
+	    [SANDBOX_BUILDING] = BOX_BUILD_MS, [SANDBOX_ALIVE] = (uint64_t)b->limits.wall_seconds * 1000,
+	    [SANDBOX_STOPPING] = b->grace_ms,  [SANDBOX_KILLED] = BOX_DESTROY_MS,
+	    [SANDBOX_EXITED] = BOX_DESTROY_MS,
+	};
+	return ms[b->state];
+}
+
+/* The only way from one state to another, by the table, and what the new state begins with. True: it is a new one. */
+static bool go(struct box *b, enum sandbox_event what)
+{
+	enum sandbox_state from = b->state;
+	if (sandbox_step(from, what, &b->state) != ERR_OK)
+		log_error("box %s: %s while it is %s: a bug", b->run, sandbox_event_name(what),
+			  sandbox_state_name(from));
+	if (b->state == from)
+		return false;
+	uint64_t ms = patience(b);
+	b->late_at = ms != 0 ? timer_ms() + ms : 0;
+	b->retry_at = 0;
+	if (b->state == SANDBOX_STOPPING)
+		to_process_1(b, SIGTERM);
+	else if (b->state == SANDBOX_KILLED)
+		kill_everything(b);
+	else if (b->state == SANDBOX_QUARANTINED)
+		quarantine(b, from == SANDBOX_EXITED);
+	return true;
+}
+
+void box_destroy(struct box *b)
+{
+	go(b, SANDBOX_EV_KILL);
+}
+
+/* After the processes are dead: takes the groups away, says what is to be said. */
+static void settle(struct box *b)
+{
+	if (b->groups_left && !cg_remove(&b->all->cg, b->slot)) {
+		b->retry_at = timer_ms() + CLEAN_RETRY_MS;
+		return;
+	}
+	b->groups_left = false;
+	b->retry_at = b->late_at = 0;
+	if (!b->alive_once)
+		refuse(b);
+	if (b->kill_asked)
+		gone(b, true);
+	if ((b->kill_asked || !b->alive_once) && go(b, SANDBOX_EV_GONE))
+		forget(b);
 }
 
 /* Out of memory under v1: the kernel took one process. As v2 does by itself, the rest of the agent follows. */
@@ -172,12 +206,9 @@ static void on_oom(void *box, uint32_t events)
 
 void box_is_alive(struct box *b)
 {
-	if (b->state != BOX_BUILDING) /* killed meanwhile */
+	if (!go(b, SANDBOX_EV_ALIVE)) /* killed meanwhile */
 		return;
-	b->state = BOX_ALIVE;
 	b->alive_once = true;
-	b->give_up_at = 0;
-	b->wall_at = timer_ms() + (uint64_t)b->limits.wall_seconds * 1000;
 	if (b->listener >= 0)
 		tell(b, NEWS_OPENED);
 	tell(b, NEWS_SPAWNED);
@@ -188,19 +219,17 @@ void box_is_alive(struct box *b)
 
 static void start(struct box *b, int upload)
 {
-	b->state = BOX_BUILDING;
-	b->give_up_at = timer_ms() + BOX_BUILD_MS;
+	go(b, SANDBOX_EV_SPAWN);
 	if (box_build(b, upload))
 		return;
-	b->state = BOX_EXITED; /* there is no child; groups perhaps */
-	b->give_up_at = timer_ms() + BOX_DESTROY_MS;
-	settle(b, timer_ms());
+	go(b, SANDBOX_EV_DEAD); /* there is no child; groups perhaps */
+	settle(b);
 }
 
 static struct box *free_slot(struct boxes *all)
 {
 	for (uint32_t i = 0; i < all->slots; i++)
-		if (all->v[i].state == BOX_FREE)
+		if (all->v[i].state == SANDBOX_FREE)
 			return &all->v[i];
 	return NULL;
 }
@@ -243,38 +272,32 @@ void box_probe(struct boxes *all)
 void box_kill(struct boxes *all, uint64_t op, const char *run, uint8_t kind, uint32_t grace_ms)
 {
 	struct box *b = boxes_find(all, run, kind);
-	if (b == NULL || b->state == BOX_QUARANTINED) {
+	if (b == NULL || b->state == SANDBOX_QUARANTINED) {
 		struct box none = {.all = all, .kind = kind, .kill_op = op};
 		snprintf(none.run, sizeof none.run, "%s", run);
 		gone(&none, b == NULL);
 		return;
 	}
-	uint64_t now = timer_ms();
 	b->kill_asked = true;
 	b->kill_op = op;
-	if (b->state == BOX_EXITED) {
-		settle(b, now);
-	} else if (b->state == BOX_ALIVE && grace_ms > 0) {
-		b->state = BOX_STOPPING;
-		b->act_at = now + grace_ms;
-		syscall(SYS_pidfd_send_signal, b->pidfd, SIGTERM, NULL, 0);
-	} else if (b->state != BOX_STOPPING || b->act_at != 0) {
-		if (grace_ms == 0 || b->state == BOX_BUILDING)
-			box_destroy(b);
-		else if (b->act_at > now + grace_ms)
-			b->act_at = now + grace_ms;
+	if (b->state == SANDBOX_EXITED) {
+		settle(b);
+		return;
 	}
+	b->grace_ms = grace_ms;
+	uint64_t by = timer_ms() + grace_ms;
+	if (!go(b, grace_ms > 0 ? SANDBOX_EV_TERM : SANDBOX_EV_KILL) && b->state == SANDBOX_STOPPING && by < b->late_at)
+		b->late_at = by; /* asked again, with less patience */
 }
 
 void boxes_destroy_all(struct boxes *all)
 {
 	for (uint32_t i = 0; i < all->slots; i++) {
 		struct box *b = &all->v[i];
-		b->kill_asked = b->state != BOX_FREE;
-		if (b->state == BOX_BUILDING || b->state == BOX_ALIVE || b->state == BOX_STOPPING)
-			box_destroy(b);
-		else if (b->state == BOX_EXITED)
-			settle(b, timer_ms());
+		b->kill_asked = b->state != SANDBOX_FREE;
+		box_destroy(b);
+		if (b->state == SANDBOX_EXITED)
+			settle(b);
 	}
 }
 
@@ -282,7 +305,7 @@ bool boxes_reap(struct boxes *all, pid_t pid)
 {
 	struct box *b = NULL;
 	for (uint32_t i = 0; i < all->slots && b == NULL; i++)
-		if (all->v[i].state != BOX_FREE && all->v[i].pidfd >= 0 && all->v[i].pid == pid)
+		if (all->v[i].pidfd >= 0 && all->v[i].pid == pid)
 			b = &all->v[i];
 	if (b == NULL)
 		return false;
@@ -295,16 +318,22 @@ bool boxes_reap(struct boxes *all, pid_t pid)
 	b->use = cg_used(&all->cg, b->slot);
 	b->use.oom = b->use.oom || b->oom_seen;
 	shut(b);
-	uint64_t now = timer_ms();
-	b->wall_at = 0;
-	b->give_up_at = now + BOX_DESTROY_MS;
-	if (b->state == BOX_QUARANTINED)
+	if (!go(b, SANDBOX_EV_DEAD)) /* too late: quarantined */
 		return true;
-	b->state = BOX_EXITED;
 	if (b->alive_once)
 		tell(b, NEWS_EXITED);
-	settle(b, now);
+	settle(b);
 	return true;
+}
+
+static void late(struct box *b)
+{
+	b->timed_out = b->timed_out || b->state == SANDBOX_ALIVE;
+	if (b->state == SANDBOX_BUILDING) {
+		b->failed = STEP_EXEC;
+		b->failed_errno = ETIMEDOUT;
+	}
+	go(b, SANDBOX_EV_LATE);
 }
 
 uint64_t boxes_tick(struct boxes *all, uint64_t now)
@@ -312,28 +341,12 @@ uint64_t boxes_tick(struct boxes *all, uint64_t now)
 	uint64_t next = 0;
 	for (uint32_t i = 0; i < all->slots; i++) {
 		struct box *b = &all->v[i];
-		if (b->wall_at != 0 && now >= b->wall_at) {
-			b->timed_out = true;
-			box_destroy(b);
-		}
-		if (b->act_at != 0 && now >= b->act_at) {
-			b->act_at = 0;
-			if (b->state == BOX_STOPPING)
-				box_destroy(b);
-			else if (b->state == BOX_EXITED)
-				settle(b, now);
-		}
-		if (b->give_up_at != 0 && now >= b->give_up_at) {
-			if (b->state == BOX_BUILDING) {
-				b->failed = STEP_EXEC;
-				b->failed_errno = ETIMEDOUT;
-				box_destroy(b);
-			} else {
-				quarantine(b);
-			}
-		}
-		const uint64_t times[] = {b->wall_at, b->act_at, b->give_up_at};
-		for (int t = 0; t < 3; t++)
+		if (b->retry_at != 0 && now >= b->retry_at)
+			settle(b);
+		if (b->late_at != 0 && now >= b->late_at)
+			late(b);
+		const uint64_t times[] = {b->retry_at, b->late_at};
+		for (int t = 0; t < 2; t++)
 			if (times[t] != 0 && (next == 0 || times[t] < next))
 				next = times[t];
 	}
@@ -344,6 +357,6 @@ uint32_t boxes_busy(const struct boxes *all)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < all->slots; i++)
-		n += all->v[i].state != BOX_FREE && all->v[i].state != BOX_QUARANTINED;
+		n += all->v[i].state != SANDBOX_FREE && all->v[i].state != SANDBOX_QUARANTINED;
 	return n;
 }

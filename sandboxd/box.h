@@ -4,16 +4,13 @@
  *
  *   spawned, [opened], [closed], exited, gone          or          refused
  *
- *   FREE -> BUILDING -> ALIVE -> STOPPING -> EXITED -> FREE
- *               |                    |          |
- *               +--(failed)-> FREE   +----------+-> QUARANTINED (its processes or groups did not go away)
- *
- * An EXITED box keeps its entry and its result until it is killed too. A quarantined slot is not used again
- * by this process; the next one sweeps it.
+ * The states of a slot are spec/sandbox.fsm. An exited box keeps its entry and its result until it is killed too. A
+ * quarantined slot (its processes or groups did not go away) is not used again by this process; the next one sweeps it.
  */
 #ifndef SANDBOXD_BOX_H
 #define SANDBOXD_BOX_H
 #include "gen/errors.h"
+#include "gen/sandbox_fsm.h"
 #include "sandboxd/box_cg.h"
 #include "sandboxd/box_plan.h"
 #include "sandboxd/loop.h"
@@ -23,12 +20,10 @@
 
 enum { BOX_NAME = 129, BOX_BUILD_MS = 10000, BOX_DESTROY_MS = 5000 };
 
-enum box_state { BOX_FREE, BOX_BUILDING, BOX_ALIVE, BOX_STOPPING, BOX_EXITED, BOX_QUARANTINED };
-
 struct box {
 	struct boxes *all;
 	uint32_t slot;
-	enum box_state state;
+	enum sandbox_state state;
 	char run[BOX_NAME], tenant[BOX_NAME];
 	uint8_t kind;
 	bool probe;
@@ -40,7 +35,9 @@ struct box {
 	struct source build, oom;
 	bool executing; /* the child said that exec is next */
 	bool alive_once, kill_asked, timed_out, oom_seen, groups_left;
-	uint64_t wall_at, act_at, give_up_at; /* timer_ms, 0: none */
+	uint32_t grace_ms;
+	uint64_t late_at,
+	    retry_at; /* timer_ms, 0: none; the end of the state's time, the next try to take groups away */
 	enum step failed;
 	int failed_errno, status;
 	struct cg_use use;

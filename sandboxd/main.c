@@ -152,7 +152,7 @@ static void judge_probe(void *arg, enum box_news what, const struct box *b)
 		no_boxes(arg, "%s; see pinfold-sandboxd(8)", b->detail);
 	if (what == NEWS_EXITED && b->status != 0)
 		no_boxes(arg, "the trial box ended with %d", b->status);
-	if ((what == NEWS_GONE && !b->clean) || b->state == BOX_QUARANTINED)
+	if ((what == NEWS_GONE && !b->clean) || b->state == SANDBOX_QUARANTINED)
 		no_boxes(arg, "the trial box could not be removed");
 }
 

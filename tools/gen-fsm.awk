@@ -3,10 +3,10 @@
 #   awk -v out=h|c -f tools/gen-fsm.awk spec/errors.tab spec/run.fsm
 #
 # The files before the last are error tables: refuse:ERROR must name one of them.
-# A file says: machine NAME; states, public and final lists; events; then one line a state with one
+# A file says: machine NAME; states, public and final lists; where it rests (home STATE, if it does); events; then one line a state with one
 # cell an event: go:STATE, keep, or refuse:ERROR. The first state is where a machine begins.
 # Refused: unknown states or errors, a missing or empty cell, a way out of a final state, a state that
-# nobody can reach, a state from which no final state can be reached.
+# nobody can reach, a state from which no final state can be reached, one that is not final with no way home.
 
 function die(why) { printf "%s:%d: %s\n", FILENAME, FNR, why > "/dev/stderr"; failed = 1; exit 1 }
 function fail(why) { printf "%s: %s\n", FILENAME, why > "/dev/stderr"; failed = 1; exit 1 }
@@ -20,6 +20,7 @@ $1 == "states" {
 }
 $1 == "public" { if (NF - 1 != ns) die("one public word a state"); for (i = 2; i <= NF; i++) word[name[i - 2]] = $i; pub = 1; next }
 $1 == "final" { for (i = 2; i <= NF; i++) { if (!($i in state)) die("unknown state " $i); final[$i] = 1; nfinal++ } next }
+$1 == "home" { if (NF != 2 || !($2 in state)) die("home STATE, one of the states"); home = $2; next }
 $1 == "events" {
   for (i = 2; i <= NF; i++) { if ($i !~ /^[a-z_]+$/) die("bad event " $i); if ($i in event) die("event " $i " twice"); event[$i] = 1; ev[ne++] = $i }
   next
@@ -51,15 +52,18 @@ END {
   # Forward from the first state, backward from the final ones.
   reach[name[0]] = 1
   for (s in final) good[s] = 1
+  if (home != "") back[home] = 1
   for (round = 0; round < ns; round++)
     for (i = 0; i < ns; i++)
       for (j = 0; j < ne; j++) if (kind[name[i], j] == "go") {
         if (name[i] in reach) reach[target[name[i], j]] = 1
         if (target[name[i], j] in good) good[name[i]] = 1
+        if (target[name[i], j] in back) back[name[i]] = 1
       }
   for (i = 0; i < ns; i++) {
     if (!(name[i] in reach)) fail("state " name[i] " cannot be reached")
     if (!(name[i] in good)) fail("no final state can be reached from " name[i])
+    if (home != "" && !(name[i] in final) && !(name[i] in back)) fail("no way home from " name[i])
   }
   U = toupper(M)
   print "/* Generated from spec/" M ".fsm by tools/gen-fsm.awk; do not edit. */"

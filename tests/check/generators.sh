@@ -41,6 +41,7 @@ takes msg "$src/spec/records.rec"
 takes errors "$src/spec/errors.tab"
 takes routes "$src/spec/routes.tab"
 takes fsm "$src/spec/run.fsm"
+takes fsm "$src/spec/sandbox.fsm"
 takes schema "$src/spec/schema.tab"
 takes limits "$src/spec/limits.tab"
 takes openapi "$src/spec/responses.tab"
@@ -168,6 +169,8 @@ echo "$machine" | sed 's/^c keep keep/c keep go:a/' | refuses fsm 'a way out of 
 echo "$machine" | sed 's/^a go:b/a go:c/' | refuses fsm 'state b cannot be reached'
 echo "$machine" | sed 's/^b keep go:c/b keep keep/; s/^a go:b refuse:internal_error/a go:b go:c/' | refuses fsm 'no final state can be reached from b'
 echo "$machine" | sed 's/^b keep/b stay/' | refuses fsm 'a cell is'
+echo "$machine" | sed 's/^final c/final c\nhome a/' | refuses fsm 'no way home from b'
+echo "$machine" | sed 's/^final c/final c\nhome d/' | refuses fsm 'home STATE'
 echo "$machine" | sed 's/^public a b c/public a b/' | refuses fsm 'one public word a state'
 
 head='protocol x 1 500

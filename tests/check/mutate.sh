@@ -31,6 +31,8 @@ spec/schema.tab|	integer	no	0	86400	|	integer	no	0	86401	|tests/unit/t_promises 
 spec/schema.tab|event_append	lines	array	yes	1	128	|event_append	lines	array	yes	1	129	|tests/unit/t_promises tests/gateway/t_gateway.py:test_events
 spec/run.fsm|go:failed    go:cancelled   keep|go:failed    go:cancelled   go:failed|tests/unit/t_promises tests/unit/t_tables
 spec/run.fsm|go:completed                 go:failed    go:cancelling|go:failed                    go:failed    go:cancelling|tests/unit/t_promises tests/unit/t_tables
+spec/sandbox.fsm|go:killed   go:killed go:killed|go:killed   go:killed keep|tests/unit/t_promises
+spec/sandbox.fsm|go:quarantined|keep|tests/unit/t_promises
 spec/errors.tab|	run_not_found	404	|	run_not_found	403	|tests/unit/t_promises tests/fcgi/t_routes.sh
 spec/errors.tab|	store_unavailable	503	yes|	store_unavailable	500	no|tests/unit/t_promises tests/unit/t_tables
 spec/errors.tab|	unauthorized	401	|	unauthorized	400	|tests/unit/t_promises tests/fcgi/t_routes.sh

@@ -1,8 +1,9 @@
 /*
  * What others rely on is written down twice: in the tables of spec/ and in tests/vectors/promised.tab. This asks the
- * code made from the tables (who may say which message when, every cell of a run's states, every error's status, every
- * public route, every bound of a body or a field, every limit, every audit event) and compares the answers with that
- * file, both ways. A row that is changed in one place only is refused; whoever means the change writes it into both.
+ * code made from the tables (who may say which message when, every cell of a run's and a box's states, every error's
+ * status, every public route, every bound of a body or a field, every limit, every audit event) and compares the
+ * answers with that file, both ways. A row that is changed in one place only is refused; whoever means the change
+ * writes it into both.
  *
  *   t_promises          compare
  *   t_promises --show   print what the code says now, in the file's form
@@ -13,6 +14,7 @@
 #include "gen/limits.h"
 #include "gen/routes.h"
 #include "gen/run_fsm.h"
+#include "gen/sandbox_fsm.h"
 #include "gen/sandbox_msg.h"
 #include "gen/schema.h"
 #include "gen/store_msg.h"
@@ -102,19 +104,25 @@ static void audit(void)
 			 audit_fields[f].number ? "int" : "str", audit_fields[f].keep ? "keep" : "redact");
 }
 
-static void runs(void)
-{
-	for (int from = 0; from < RUN_STATE__COUNT; from++)
-		for (int ev = 0; ev < RUN_EVENT__COUNT; ev++) {
-			enum run_state to = (enum run_state)from;
-			enum err e = run_step((enum run_state)from, (enum run_event)ev, &to);
-			snprintf(line(), LINE, "run %s %s %s", run_state_name((enum run_state)from),
-				 run_event_name((enum run_event)ev), e == ERR_OK ? run_state_name(to) : err_code(e));
-		}
-	for (int s = 0; s < RUN_STATE__COUNT; s++)
-		snprintf(line(), LINE, "run %s is shown as %s%s", run_state_name((enum run_state)s),
-			 run_public((enum run_state)s), run_final((enum run_state)s) ? ", final" : "");
-}
+/* Every cell of a machine, and what is shown of its states. */
+#define MACHINE(name, STATES, EVENTS)                                                                                 \
+	static void name##_machine(void)                                                                              \
+	{                                                                                                             \
+		for (int from = 0; from < STATES; from++)                                                             \
+			for (int ev = 0; ev < EVENTS; ev++) {                                                         \
+				enum name##_state to = (enum name##_state)from;                                       \
+				enum err e = name##_step((enum name##_state)from, (enum name##_event)ev, &to);        \
+				snprintf(line(), LINE, #name " %s %s %s", name##_state_name((enum name##_state)from), \
+					 name##_event_name((enum name##_event)ev),                                    \
+					 e == ERR_OK ? name##_state_name(to) : err_code(e));                          \
+			}                                                                                             \
+		for (int s = 0; s < STATES; s++)                                                                      \
+			snprintf(line(), LINE, #name " %s is shown as %s%s", name##_state_name((enum name##_state)s), \
+				 name##_public((enum name##_state)s),                                                 \
+				 name##_final((enum name##_state)s) ? ", final" : "");                                \
+	}
+MACHINE(run, RUN_STATE__COUNT, RUN_EVENT__COUNT)
+MACHINE(sandbox, SANDBOX_STATE__COUNT, SANDBOX_EVENT__COUNT)
 
 static void errors(void)
 {
@@ -175,7 +183,8 @@ int main(int argc, char **argv)
 	fields("record", 0, rec_codecs);
 	limits();
 	audit();
-	runs();
+	run_machine();
+	sandbox_machine();
 	errors();
 	routes();
 	bodies(&schema_run_create);
