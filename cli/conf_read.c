@@ -189,7 +189,10 @@ static void take_global(struct out *o, cfg_t *c)
 	     .model_timeout_ms = (uint32_t)number(o, c, "model_timeout_ms", 100, 600000),
 	     .audit_redact = strcmp(cfg_getstr(c, "audit_content"), "none") == 0,
 	     .audit_max_bytes = (uint32_t)number(o, c, "audit_max_bytes", 4096, 1 << 30),
-	     .audit_generations = (uint32_t)number(o, c, "audit_generations", 1, 99));
+	     .audit_generations = (uint32_t)number(o, c, "audit_generations", 1, 99),
+	     .keep_artifacts_days = (uint32_t)number(o, c, "keep_artifacts_days", 0, 36500),
+	     .keep_runs_days = (uint32_t)number(o, c, "keep_runs_days", 0, 36500),
+	     .keep_tokens_days = (uint32_t)number(o, c, "keep_tokens_days", 0, 36500));
 	if (strcmp(cfg_getstr(c, "audit_content"), "none") != 0 && strcmp(cfg_getstr(c, "audit_content"), "full") != 0)
 		complain(o, "audit_content must be full or none");
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
@@ -349,6 +352,9 @@ static void read_file(struct out *o, const char *file, bool global)
 	    CFG_STR("audit_content", "full", CFGF_NONE),
 	    CFG_INT("audit_max_bytes", 5 << 20, CFGF_NONE),
 	    CFG_INT("audit_generations", 5, CFGF_NONE),
+	    CFG_INT("keep_artifacts_days", 7, CFGF_NONE),
+	    CFG_INT("keep_runs_days", 90, CFGF_NONE),
+	    CFG_INT("keep_tokens_days", 90, CFGF_NONE),
 	    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
 	    CFG_STR("run_token_secret_next", "", CFGF_NONE),
 	    CFG_END(),

@@ -140,11 +140,13 @@ void server_run(struct server *sv)
 	watch(sv, &sv->admin_fd);
 	watch(sv, &sv->control_fd);
 	watch(sv, &sv->signal_fd);
-	while (!sv->stop) {
+	for (int next = 0; !sv->stop;) {
 		struct epoll_event ev[EVENTS];
 		int wait = store_idle(sv->store);
 		if (wait < 0 || wait > LOOK_AROUND_MS)
 			wait = LOOK_AROUND_MS;
+		if (wait > next)
+			wait = next;
 		int n = epoll_wait(sv->epoll, ev, EVENTS, wait);
 		if (n < 0 && errno != EINTR)
 			fatal("epoll: %m");
@@ -152,6 +154,7 @@ void server_run(struct server *sv)
 		/* What does not fit into this batch stays ready for the next. */
 		for (int i = 0; i < n && sv->nanswers < BATCH_REQUESTS && sv->answer_bytes < BATCH_BYTES; i++)
 			on_ready(sv, &ev[i]);
+		next = prune_turn(&sv->prune, sv->store);
 		finish_batch(sv);
 	}
 	for (struct st_from *c = sv->clients; c != NULL; c = c->next)

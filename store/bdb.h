@@ -26,7 +26,9 @@ struct store {
 	bool log_grew;                   /* since the last checkpoint */
 	bool holding;                    /* the last checkpoint failed: said once */
 	uint64_t checkpointed;           /* timer_ms */
+	uint64_t checkpoint_at;          /* the same by the clock; 0: not in this life */
 	uint64_t now, highest, recorded; /* clock.c */
+	uint64_t leapt;                  /* timer_ms of the clock's last leap forward; 0: none */
 	uint64_t commits, flushes, looked;
 	struct figures figures;
 	/* Files of blobs that committed transactions stopped naming; removed behind the next flush. */

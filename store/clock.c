@@ -10,7 +10,7 @@
 #include "store/bdb.h"
 #include <string.h>
 
-enum { CLOCK_SLACK = 5000, RECORD_EVERY = 1000 };
+enum { CLOCK_SLACK = 5000, RECORD_EVERY = 1000, DAY = 86400000 };
 
 static struct key clock_key(void)
 {
@@ -108,6 +108,7 @@ static void step_back(struct store *s, uint64_t now)
 		if (!table_get(&t, T_TOKEN, &k, &v) || !rec_get_token(v.p, v.n, &r))
 			continue;
 		r.revoked = true;
+		r.revoked_at = now;
 		uint8_t *p = txn_scratch(&t);
 		table_put(&t, T_TOKEN, &k, p, rec_put_token(p, STORE_SCRATCH, &r));
 	}
@@ -127,9 +128,20 @@ static void step_back(struct store *s, uint64_t now)
 	txn_free(&t);
 }
 
+bool store_settled(const struct store *s)
+{
+	return s->leapt == 0 || timer_ms() - s->leapt >= DAY;
+}
+
 void clock_turn(struct store *s)
 {
 	uint64_t now = clock_ms();
+	/* Also a machine that was off for long, which does no harm: what waits for this can wait. */
+	if (s->highest != 0 && now > s->highest && now - s->highest >= DAY) {
+		s->leapt = timer_ms();
+		log_warn("the clock is %llu days later than when it was last looked at: nothing is pruned for a day",
+			 (unsigned long long)((now - s->highest) / DAY));
+	}
 	if (now >= s->highest)
 		s->now = s->highest = now;
 	else if (s->highest - now <= CLOCK_SLACK)

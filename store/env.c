@@ -7,6 +7,7 @@
 #include "lib/die.h"
 #include "lib/num.h"
 #include "store/bdb.h"
+#include "store/upgrade.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -30,8 +31,10 @@ enum { CHECKPOINT_MS = 1000, CHECKPOINT_KB = 4096, LOOK_COMMITS = 64 };
 #endif
 
 static const char *const table_names[T__COUNT] = {
-    "tenant",   "token", "run",          "run_by_age", "run_open",    "capability",         "event", "approval",
-    "artifact", "blob",  "blob_content", "blob_use",   "idempotency", "idempotency_by_age", "clock", "operation"};
+    "tenant",       "token",    "run",         "run_by_age",         "run_open",
+    "capability",   "event",    "approval",    "artifact",           "blob",
+    "blob_content", "blob_use", "idempotency", "idempotency_by_age", "clock",
+    "operation",    "run_ended", "meta"};
 
 /* Berkeley DB repeats itself hundreds of times on a full disk; it calls back without our pointer,
  * hence the file-static budget: eight lines a minute. */
@@ -137,19 +140,27 @@ static void open_env(struct store *s, const char *home)
 	s->env = env;
 }
 
+static void open_table(struct store *s, enum table i)
+{
+	must(db_create(&s->db[i], s->env, 0), "making a table's handle");
+	DB *db = s->db[i];
+	must(db->set_pagesize(db, 4096), "page size");
+	/* One file for all tables: a checkpoint then syncs one file. */
+	int ret = db->open(db, NULL, "pinfold.db", table_names[i], DB_BTREE, DB_CREATE | DB_AUTO_COMMIT, 0600);
+	/* Said so when pages are newer than the log's end. */
+	if (ret == EINVAL)
+		fatal("the store's logs are missing or belong to another copy of it: restore its whole folder");
+	must(ret, table_names[i]);
+}
+
 static void open_tables(struct store *s)
 {
-	for (int i = 0; i < T__COUNT; i++) {
-		must(db_create(&s->db[i], s->env, 0), "making a table's handle");
-		DB *db = s->db[i];
-		must(db->set_pagesize(db, 4096), "page size");
-		/* One file for all tables: a checkpoint then syncs one file. */
-		int ret = db->open(db, NULL, "pinfold.db", table_names[i], DB_BTREE, DB_CREATE | DB_AUTO_COMMIT, 0600);
-		/* Said so when pages are newer than the log's end. */
-		if (ret == EINVAL)
-			fatal("the store's logs are missing or belong to another copy of it: restore its whole folder");
-		must(ret, table_names[i]);
-	}
+	/* Before anything else of a store that a newer program wrote. */
+	open_table(s, T_META);
+	schema_check(s);
+	for (enum table i = 0; i < T__COUNT; i++)
+		if (i != T_META)
+			open_table(s, i);
 	must(s->env->log_flush(s->env, NULL), "writing the log");
 }
 
@@ -185,6 +196,7 @@ struct store *store_open(const char *state_dir)
 	open_tables(s);
 	floor_open(&s->floor);
 	clock_open(s);
+	schema_upgrade(s);
 	struct txn t;
 	struct key all = {.n = 0};
 	txn_init(&t, s, NULL);
@@ -208,6 +220,10 @@ static void checkpoint(struct store *s, uint32_t kbytes)
 			log_warn("a checkpoint failed (%s); it will be tried again", db_strerror(ret));
 	}
 	s->holding = ret != 0;
+	if (kbytes == 0)
+		s->checkpointed = timer_ms();
+	if (kbytes == 0 && ret == 0)
+		s->checkpoint_at = clock_ms();
 }
 
 void store_close(struct store *s)
@@ -258,7 +274,6 @@ int store_idle(struct store *s)
 		return (int)(CHECKPOINT_MS - (at - s->checkpointed));
 	}
 	checkpoint(s, 0);
-	s->checkpointed = at;
 	s->log_grew = s->holding;
 	return s->holding ? CHECKPOINT_MS : -1;
 }

@@ -32,6 +32,8 @@ void store_turn(struct store *s);
 int store_idle(struct store *s);
 /* This batch's moment, milliseconds since the epoch; see clock.c for what a step back does. */
 uint64_t store_now(const struct store *s);
+/* Has the clock gone on without a leap for a day, or since the start? */
+bool store_settled(const struct store *s);
 /* Is there room for new work? Revocations and terminal states do not ask. */
 bool store_roomy(struct store *s);
 /* Was the ballast given up since the last call? Then what failed for want of space may be tried again. */

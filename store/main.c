@@ -24,6 +24,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const uint64_t DAY_MS = 86400000;
+
 static int open_signals(void)
 {
 	sigset_t set;
@@ -78,6 +80,11 @@ int main(void)
 	sv->audit = audit_open(conf->global.log_dir, &audit);
 	store_audit(sv->store, sv->audit);
 	audit_start(sv->audit, sv->store, config);
+	const struct cf_global *g = &conf->global;
+	struct keep keep = {.artifacts = DAY_MS * g->keep_artifacts_days,
+			    .runs = DAY_MS * g->keep_runs_days,
+			    .tokens = DAY_MS * g->keep_tokens_days};
+	prune_init(&sv->prune, &keep);
 	log_info("ready");
 	server_run(sv);
 	store_audit(sv->store, NULL);

@@ -115,6 +115,7 @@ static enum err op_token_revoke(struct txn *t, const struct st_token_revoke *m, 
 	if (r.revoked)
 		return ERR_OK;
 	r.revoked = true;
+	r.revoked_at = t->now;
 	token_put(t, m->token_id, &r);
 	struct audit_line l = {
 	    .event = AUDIT_TOKEN_REVOKE,

@@ -5,8 +5,7 @@
 #include "store/blobs.h"
 #include "store/op.h"
 #include "store/run_end.h"
-#include "store/t_approval.h"
-#include "store/t_artifact.h"
+#include "store/run_gone.h"
 #include "store/t_capability.h"
 #include "store/t_event.h"
 #include "store/t_idempotency.h"
@@ -14,9 +13,6 @@
 #include "store/t_tenant.h"
 #include <stdio.h>
 #include <string.h>
-
-/* The names by which a run uses its blobs. */
-static const char use_request[] = "request", use_upload[] = "upload";
 
 enum { LIST_MAX = 200, SCAN_MAX = 20000 };
 
@@ -85,8 +81,8 @@ static enum err create(struct txn *t, const struct st_run_create *m, struct rec_
 		run_open_each(t, m->tenant, NULL, NULL, count_queued, &c);
 	if (c.most != 0 && c.queued >= c.most)
 		return ERR_RUN_QUEUE_FULL;
-	blob_name(t, request, m->tenant, m->run, use_request);
-	blob_name(t, upload, m->tenant, m->run, use_upload);
+	blob_name(t, request, m->tenant, m->run, run_use_request);
+	blob_name(t, upload, m->tenant, m->run, run_use_upload);
 	idempotency_prune(t, m->tenant);
 	if (m->idempotency[0] != '\0') {
 		struct rec_idempotency i = {.run = m->run, .request_sha = r->request_sha, .created_at = t->now};
@@ -324,10 +320,7 @@ static enum err op_run_cancel(struct txn *t, const struct st_run_cancel *m, int 
 }
 ST_OP_ONCE(run_cancel, run_state)
 
-/*
- * One transaction whatever the run holds: 10,000 events at most. The idempotency key stays: a creation
- * that is repeated late must not run twice because its run was deleted meanwhile.
- */
+/* One transaction whatever the run holds: 10,000 events at most. */
 static enum err op_run_delete(struct txn *t, const struct st_run_delete *m, int *fds, struct st_ok *a, int *out)
 {
 	(void)fds;
@@ -339,20 +332,7 @@ static enum err op_run_delete(struct txn *t, const struct st_run_delete *m, int 
 		return e;
 	if (!run_is_final(&r))
 		return ERR_RUN_NOT_TERMINAL;
-	artifacts_del(t, m->tenant, m->run);
-	blob_unname(t, r.request_sha, m->tenant, m->run, use_request);
-	blob_unname(t, r.upload_sha, m->tenant, m->run, use_upload);
-	events_del(t, m->tenant, m->run);
-	approvals_del(t, m->tenant, m->run);
-	capability_del(t, m->tenant, m->run);
-	run_del(t, m->tenant, m->run, &r);
-	struct audit_line l = {.event = AUDIT_RUN_DELETE,
-			       .tenant = m->tenant,
-			       .run = m->run,
-			       .actor = m->by,
-			       .request_id = m->request_id,
-			       .v = {{AUDIT_F_STATE, .text = run_public((enum run_state)r.state)}}};
-	txn_audit(t, &l);
+	run_remove(t, m->tenant, m->run, &r, m->by, m->request_id);
 	return ERR_OK;
 }
 ST_OP_ONCE(run_delete, ok)

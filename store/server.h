@@ -9,6 +9,7 @@
 #include "lib/pace.h"
 #include "lib/wire.h"
 #include "store/env.h"
+#include "store/prune.h"
 #include "store/txn.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,6 +61,7 @@ enum { REFUSALS = 256 }; /* more than the highest number of errors.tab */
 
 struct server {
 	struct store *store;
+	struct prune prune;
 	struct audit *audit;
 	struct pace violations, strangers; /* how often such lines are written */
 	struct pace notes[ST_ROLE__COUNT];

@@ -93,6 +93,12 @@ void events_del(struct txn *t, const char *tenant, const char *run)
 	(void)table_clear(t, T_EVENT, &prefix);
 }
 
+bool events_del_some(struct txn *t, const char *tenant, const char *run, uint64_t most)
+{
+	struct key prefix = key_prefix(tenant, run);
+	return table_clear_some(t, T_EVENT, &prefix, most) == most;
+}
+
 struct each {
 	event_row *row;
 	void *with;

@@ -19,6 +19,8 @@ bool event_addb(struct txn *t, const char *tenant, const char *run, struct rec_r
 void event_truncated(struct txn *t, const char *tenant, const char *run, struct rec_run *r);
 /* All of a run's, at most the 10,000 that it may have. */
 void events_del(struct txn *t, const char *tenant, const char *run);
+/* The oldest of them, at most so many; true: there may be more. */
+bool events_del_some(struct txn *t, const char *tenant, const char *run, uint64_t most);
 /* Would an agent's event of this much data fit? */
 bool event_fits(const struct rec_run *r, const char *run, const char *type, size_t data);
 /* Is this a type that only the control plane may write? */

@@ -33,6 +33,27 @@ static void index_open(struct txn *t, const char *tenant, const char *run, const
 	table_put(t, T_RUN_OPEN, &k, p, rec_put_run_open(p, STORE_SCRATCH, &v));
 }
 
+/* Keys are text and numbers: the stage as one digit. */
+static const char *stage_key(bool artifacts_gone)
+{
+	return artifacts_gone ? "1" : "0";
+}
+
+struct key run_ended_key(const char *tenant, const char *run, const struct rec_run *r)
+{
+	struct key k;
+	k.n = rec_key_run_ended(k.p, sizeof k.p, stage_key(r->artifacts_gone), r->finished_at, tenant, run);
+	return k;
+}
+
+void run_index_ended(struct txn *t, const char *tenant, const char *run, const struct rec_run *r)
+{
+	struct rec_run_ended v = {0};
+	struct key k = run_ended_key(tenant, run, r);
+	uint8_t *p = txn_scratch(t);
+	table_put(t, T_RUN_ENDED, &k, p, rec_put_run_ended(p, STORE_SCRATCH, &v));
+}
+
 bool run_is_final(const struct rec_run *r)
 {
 	return run_final((enum run_state)r->state);
@@ -93,15 +114,47 @@ enum err run_move(struct txn *t, const char *tenant, const char *run, struct rec
 		r->finished_at = t->now;
 	index_age(t, tenant, run, r);
 	index_open(t, tenant, run, r);
+	if (run_is_final(r))
+		run_index_ended(t, tenant, run, r);
 	return ERR_OK;
+}
+
+void run_artifacts_gone(struct txn *t, const char *tenant, const char *run, struct rec_run *r)
+{
+	struct key k = run_ended_key(tenant, run, r);
+	(void)table_del(t, T_RUN_ENDED, &k);
+	r->artifacts = 0;
+	r->artifacts_gone = true;
+	run_index_ended(t, tenant, run, r);
+	write_run(t, tenant, run, r);
+}
+
+static bool first_ended(void *with, struct wire_bytes key, struct wire_bytes value)
+{
+	struct run_ended *out = with;
+	(void)value;
+	(void)key_part(&key);
+	out->ended = key_u64(&key);
+	(void)snprintf(out->tenant, sizeof out->tenant, "%s", key_part(&key));
+	(void)snprintf(out->run, sizeof out->run, "%s", key_part(&key));
+	return false;
+}
+
+bool run_ended_first(struct txn *t, bool gone, struct run_ended *out)
+{
+	struct key prefix = key_prefix(stage_key(gone), NULL);
+	*out = (struct run_ended){0};
+	table_scan(t, T_RUN_ENDED, &prefix, NULL, first_ended, out);
+	return out->run[0] != '\0';
 }
 
 void run_del(struct txn *t, const char *tenant, const char *run, const struct rec_run *r)
 {
-	struct key k = run_key(tenant, run), age;
+	struct key k = run_key(tenant, run), age, ended = run_ended_key(tenant, run, r);
 	age.n = rec_key_run_by_age(age.p, sizeof age.p, tenant, ~r->created_at, run);
 	(void)table_del(t, T_RUN, &k);
 	(void)table_del(t, T_RUN_BY_AGE, &age);
+	(void)table_del(t, T_RUN_ENDED, &ended);
 	t->adds.runs[r->state]--;
 	t->adds.deleted++;
 }

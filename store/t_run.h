@@ -19,7 +19,18 @@ enum err run_move(struct txn *t, const char *tenant, const char *run, struct rec
 /* Removes the record of a run that has ended, and what indexes it. */
 void run_del(struct txn *t, const char *tenant, const char *run, const struct rec_run *r);
 bool run_is_final(const struct rec_run *r);
+/* Its artifacts are gone: from now on the record says so, and so does the index of ended runs. */
+void run_artifacts_gone(struct txn *t, const char *tenant, const char *run, struct rec_run *r);
+/* Enters a run into the index of ended runs; for an upgrade, since run_move does it otherwise. */
+void run_index_ended(struct txn *t, const char *tenant, const char *run, const struct rec_run *r);
+struct key run_ended_key(const char *tenant, const char *run, const struct rec_run *r);
 
+/* The run that ended first among those whose artifacts are there (or, gone, no more). False: there is none. */
+struct run_ended {
+	uint64_t ended;
+	char tenant[STORE_ID], run[STORE_ID];
+};
+bool run_ended_first(struct txn *t, bool gone, struct run_ended *out);
 /* Rows of an index; false ends. */
 typedef bool run_row(void *with, const char *tenant, const char *run, uint8_t state, uint64_t created_at);
 /* Of one tenant, newest first, strictly behind (before_created, before_run); 0 starts at the newest. */

@@ -244,6 +244,11 @@ void table_scan(struct txn *t, enum table which, const struct key *prefix, const
 
 uint64_t table_clear(struct txn *t, enum table which, const struct key *prefix)
 {
+	return table_clear_some(t, which, prefix, UINT64_MAX);
+}
+
+uint64_t table_clear_some(struct txn *t, enum table which, const struct key *prefix, uint64_t most)
+{
 	DBC *c;
 	uint64_t n = 0;
 	/* Without a prefix it would be everything. */
@@ -257,7 +262,7 @@ uint64_t table_clear(struct txn *t, enum table which, const struct key *prefix)
 	}
 	DBT k = dbt(prefix->p, prefix->n), v = dbt(NULL, 0);
 	for (ret = c->get(c, &k, &v, DB_SET_RANGE); ret == 0; ret = c->get(c, &k, &v, DB_NEXT)) {
-		if (k.size < prefix->n || memcmp(k.data, prefix->p, prefix->n) != 0)
+		if (n == most || k.size < prefix->n || memcmp(k.data, prefix->p, prefix->n) != 0)
 			break;
 		ret = c->del(c, 0);
 		if (ret != 0)

@@ -32,6 +32,8 @@ enum table {
 	T_IDEMPOTENCY_BY_AGE,
 	T_CLOCK,
 	T_OPERATION,
+	T_RUN_ENDED,
+	T_META,
 	T__COUNT
 };
 enum { TXN_AUDIT = 4, TXN_UNUSED = 16 };
@@ -97,6 +99,8 @@ bool audit_mark_get(struct txn *t, struct audit_mark *mark);
 void audit_mark_put(struct txn *t, const struct audit_mark *mark);
 /* Removes every row whose key begins with prefix; the number removed. */
 uint64_t table_clear(struct txn *t, enum table which, const struct key *prefix);
+/* The same for at most so many rows. */
+uint64_t table_clear_some(struct txn *t, enum table which, const struct key *prefix, uint64_t most);
 /* A buffer of STORE_SCRATCH bytes to encode one record into, until the next table_put. */
 uint8_t *txn_scratch(struct txn *t);
 

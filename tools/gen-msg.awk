@@ -11,7 +11,9 @@
 #   struct NAME                     a part that is repeated inside a bytes field
 #   record NAME VERSION             a store record; first byte on disk is the version
 #     key PART…                     tenant run name:str seq:u64
-#   followed by field lines:  TYPE NAME [MAX [MAX2]]
+#   followed by field lines:  TYPE NAME [MAX [MAX2]] [since=VERSION]
+# since: a field of a record that older versions do not have. They are read all the same, and there it is empty or 0;
+# what is written is always the present version.
 # Types: u8 u16 u32 u64 i32 bool, id (1-128 id characters), str MAX, bytes MAX, strs COUNT MAX.
 # Refused: a number or name used twice, unknown types, roles and states, a field without a
 # maximum, a down message with states, a reply that does not exist, a message that can exceed the frame.
@@ -62,14 +64,20 @@ $1 == "struct" || $1 == "record" {
 $1 == "key" { if (kind[cur] != "record") die("key outside a record"); $1 = ""; key[cur] = $0; next }
 {
   if (cur == "") die("field outside a message")
-  t = $1; f = $2
+  t = $1; f = $2; since = 1
+  if ($NF ~ /^since=/) {
+    since = substr($NF, 7)
+    if (kind[cur] != "record" || since !~ /^[0-9]+$/ || since + 0 < 2 || since + 0 > recver[cur] + 0) die("since=VERSION of " f ": a version of its record, from 2 on")
+    $NF = ""; NF--
+  }
   if (t !~ /^(u8|u16|u32|u64|i32|bool|id|str|bytes|strs)$/) die("unknown type " t)
   if (f !~ /^[a-z][a-z0-9_]*$/) die("bad field name " f)
   if ((cur, f) in seen) die("field " f " twice in " cur)
   seen[cur, f] = 1
   if ((t == "str" || t == "bytes") && $3 !~ /^[0-9]+$/) die(t " " f " has no maximum")
   if (t == "strs" && ($3 !~ /^[0-9]+$/ || $4 !~ /^[0-9]+$/)) die("strs " f " needs a count and a maximum")
-  k = nf[cur]++; ft[cur, k] = t; fn[cur, k] = f; fm[cur, k] = $3; fm2[cur, k] = $4
+  if (nf[cur] && since + 0 < fs[cur, nf[cur] - 1] + 0) die("field " f " is older than the one before it")
+  k = nf[cur]++; fs[cur, k] = since + 0; ft[cur, k] = t; fn[cur, k] = f; fm[cur, k] = $3; fm2[cur, k] = $4
   next
 }
 
@@ -101,6 +109,7 @@ function emit_put(m,   i, t, f) {
 }
 function emit_get(m,   i, t, f) {
   for (i = 0; i < nf[m]; i++) { t = ft[m, i]; f = fn[m, i]
+    if (fs[m, i] > 1) { if (t == "id" || t == "str") printf "\tm->%s = \"\";\n", f; printf "\tif (version >= %d)\n\t", fs[m, i] }
     if (t == "strs") printf "\tm->%s_n = wire_get_strs(&r, m->%s, %d, %d);\n", f, f, fm[m, i], fm2[m, i]
     else if (t == "str") printf "\tm->%s = wire_get_str(&r, %d);\n", f, fm[m, i]
     else if (t == "bytes") printf "\tm->%s = wire_get_bytes(&r, %d);\n", f, fm[m, i]
@@ -109,7 +118,7 @@ function emit_get(m,   i, t, f) {
 # The key, if there is one, and the fields as the specification has them, on one line.
 function words(m,   i, s) {
   if (m in key) { s = "key" key[m]; if (nf[m]) s = s ", " }
-  for (i = 0; i < nf[m]; i++) s = s (i ? ", " : "") ft[m, i] " " fn[m, i] (fm[m, i] != "" ? " " fm[m, i] : "") (fm2[m, i] != "" ? " " fm2[m, i] : "")
+  for (i = 0; i < nf[m]; i++) s = s (i ? ", " : "") ft[m, i] " " fn[m, i] (fm[m, i] != "" ? " " fm[m, i] : "") (fm2[m, i] != "" ? " " fm2[m, i] : "") (fs[m, i] > 1 ? " since=" fs[m, i] : "")
   return s == "" ? "nothing" : s
 }
 function keyargs(m,   a, k, i, s, p) {
@@ -177,9 +186,10 @@ END {
       } else {
         printf "size_t %s_put_%s(uint8_t *buf, size_t cap, const struct %s_%s *m)\n{\n\tstruct wire_w w = wire_plain(buf, cap);\n", P, m, P, m
         if (kind[m] == "record") printf "\twire_put_u8(&w, %d);\n", recver[m]
+        if (nf[m] == 0) print "\t(void)m;"
         emit_put(m); print "\treturn wire_end_plain(&w);\n}\n"
         printf "bool %s_get_%s(const uint8_t *p, size_t len, struct %s_%s *m)\n{\n\tmemset(m, 0, sizeof *m);\n\tstruct wire_r r = wire_open_plain(p, len);\n", P, m, P, m
-        if (kind[m] == "record") printf "\tif (wire_get_u8(&r) != %d)\n\t\treturn false;\n", recver[m]
+        if (kind[m] == "record") printf "\tuint8_t version = wire_get_u8(&r);\n\tif (version < 1 || version > %d)\n\t\treturn false;\n", recver[m]
         emit_get(m); print "\treturn wire_done(&r);\n}\n"
         if (m in key) { printf "size_t %s_key_%s(uint8_t *buf, size_t cap%s)\n{\n\tstruct wire_w w = wire_plain(buf, cap);\n", P, m, keyargs(m)
           k = split(key[m], a, " ")
@@ -208,7 +218,9 @@ END {
         else if (t == "bool") printf "\tm.%s = truth;\n", f
         else printf "\tm.%s = 1;\n", f }
       if (kind[m] == "msg") printf "\treturn %s_put_%s(buf, cap, 7, &m);\n}\n", P, m; else printf "\treturn %s_put_%s(buf, cap, &m);\n}\n", P, m
-      printf "static bool read_%s(const uint8_t *p, size_t len)\n{\n\tstruct %s_%s m;\n\treturn %s_get_%s(p, len, &m);\n}\n", m, P, m, P, m
+      # What an older version said cannot come back as the same bytes; t_codecs reads those.
+      now = kind[m] == "record" && recver[m] > 1 ? "len > 0 && p[0] == " recver[m] " && " : ""
+      printf "static bool read_%s(const uint8_t *p, size_t len)\n{\n\tstruct %s_%s m;\n\treturn %s%s_get_%s(p, len, &m);\n}\n", m, P, m, now, P, m
       printf "static size_t again_%s(const uint8_t *p, size_t len, uint8_t *buf, size_t cap, uint64_t op)\n{\n\tstruct %s_%s m;\n\t(void)op;\n\tif (!%s_get_%s(p, len, &m))\n\t\treturn 0;\n\treturn %s_put_%s(buf, cap, %s&m);\n}\n", m, P, m, P, m, P, m, (kind[m] == "msg" ? "op, " : "") }
     printf "\nconst struct codec_row %s_codecs[] = {\n", P
     for (i = 0; i < n; i++) printf "\t{\"%s\", %s, %s_MAX_%s, %d, \"%s\", fill_%s, read_%s, again_%s},\n", order[i], (kind[order[i]] == "msg" ? "true" : "false"), U, up(order[i]), (kind[order[i]] == "record" ? recver[order[i]] : VER), words(order[i]), order[i], order[i], order[i]

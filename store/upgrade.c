@@ -1,0 +1,160 @@
+/*
+ * The upgrade of a store, in steps. A step leads from one form to the next in small transactions, and does nothing
+ * twice; that it is done is recorded behind it. So a kill costs at most the work of one step.
+ */
+#include "store/upgrade.h"
+#include "gen/records.h"
+#include "lib/die.h"
+#include "store/env.h"
+#include "store/t_run.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 200 /* of one transaction */ };
+
+static struct key meta_key(void)
+{
+	return key_prefix("store", NULL);
+}
+
+bool meta_get(struct txn *t, struct meta *out)
+{
+	struct wire_bytes v;
+	struct rec_meta r;
+	struct key k = meta_key();
+	*out = (struct meta){.schema = 1, .generation = 1};
+	if (!table_get(t, T_META, &k, &v))
+		return t->failed == ERR_OK;
+	if (!rec_get_meta(v.p, v.n, &r))
+		return false;
+	*out = (struct meta){.schema = r.schema, .generation = r.generation, .restored_at = r.restored_at};
+	return true;
+}
+
+void meta_put(struct txn *t, const struct meta *m)
+{
+	struct rec_meta r = {.schema = m->schema, .generation = m->generation, .restored_at = m->restored_at};
+	struct key k = meta_key();
+	uint8_t *p = txn_scratch(t);
+	table_put(t, T_META, &k, p, rec_put_meta(p, STORE_SCRATCH, &r));
+}
+
+/* Form 2: runs that have ended are in an index of their own, by their end. */
+struct ended_page {
+	struct key next; /* 0: from the beginning */
+	unsigned seen, n;
+	struct {
+		char tenant[STORE_ID], run[STORE_ID];
+	} row[ROWS];
+};
+
+static bool ended_row(void *with, struct wire_bytes key, struct wire_bytes value)
+{
+	struct ended_page *p = with;
+	struct rec_run r;
+	memcpy(p->next.p, key.p, key.n);
+	p->next.n = key.n;
+	if (p->seen++ == ROWS)
+		return false;
+	if (!rec_get_run(value.p, value.n, &r) || r.state >= RUN_STATE__COUNT || !run_is_final(&r))
+		return true;
+	(void)snprintf(p->row[p->n].tenant, STORE_ID, "%s", key_part(&key));
+	(void)snprintf(p->row[p->n].run, STORE_ID, "%s", key_part(&key));
+	p->n++;
+	return true;
+}
+
+static enum err index_ended(struct store *s)
+{
+	struct ended_page *p = calloc(1, sizeof *p);
+	struct key all = {.n = 0};
+	enum err e = p == NULL ? ERR_INTERNAL_ERROR : ERR_OK;
+	bool more = true;
+	while (e == ERR_OK && more) {
+		struct txn t;
+		struct rec_run r;
+		txn_init(&t, s, NULL);
+		p->seen = p->n = 0;
+		table_scan(&t, T_RUN, &all, p->next.n > 0 ? &p->next : NULL, ended_row, p);
+		more = p->seen > ROWS;
+		for (unsigned i = 0; i < p->n; i++)
+			if (run_load(&t, p->row[i].tenant, p->row[i].run, &r) == ERR_OK)
+				run_index_ended(&t, p->row[i].tenant, p->row[i].run, &r);
+		e = txn_end(&t, ERR_OK);
+		txn_free(&t);
+	}
+	free(p);
+	return e;
+}
+
+/* A new form is a row here, and SCHEMA. */
+static const struct {
+	uint32_t to;
+	const char *what;
+	enum err (*step)(struct store *s);
+} steps[] = {{2, "an index of runs that have ended", index_ended}};
+
+static struct meta load(struct store *s)
+{
+	struct txn t;
+	struct meta m;
+	txn_init(&t, s, NULL);
+	if (!meta_get(&t, &m))
+		fatal("the store's own record cannot be read: restore a backup");
+	(void)txn_end(&t, ERR_OK);
+	txn_free(&t);
+	return m;
+}
+
+void schema_check(struct store *s)
+{
+	struct meta m = load(s);
+	if (m.schema > SCHEMA)
+		fatal("the store has form %u, and this program knows forms up to %d: install the Pinfold that wrote "
+		      "it, or restore a backup from before its upgrade",
+		      (unsigned)m.schema, SCHEMA);
+}
+
+static bool one_row(void *with, struct wire_bytes key, struct wire_bytes value)
+{
+	(void)key;
+	(void)value;
+	*(bool *)with = false;
+	return false;
+}
+
+/* A store that was made just now. */
+static bool empty(struct store *s)
+{
+	struct txn t;
+	struct key all = {.n = 0};
+	bool none = true;
+	txn_init(&t, s, NULL);
+	table_scan(&t, T_TENANT, &all, NULL, one_row, &none);
+	(void)txn_end(&t, ERR_OK);
+	txn_free(&t);
+	return none;
+}
+
+void schema_upgrade(struct store *s)
+{
+	struct meta m = load(s);
+	bool made = empty(s);
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		if (steps[i].to <= m.schema)
+			continue;
+		if (!made)
+			log_info("the store is upgraded to form %u: %s", (unsigned)steps[i].to, steps[i].what);
+		enum err e = steps[i].step(s);
+		struct txn t;
+		txn_init(&t, s, NULL);
+		m.schema = steps[i].to;
+		meta_put(&t, &m);
+		e = txn_end(&t, e);
+		txn_free(&t);
+		if (e != ERR_OK)
+			fatal("the store cannot be upgraded (%s): the next start goes on with it", err_code(e));
+		store_flush(s);
+	}
+}
