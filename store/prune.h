@@ -19,10 +19,10 @@ struct pruned {
 
 struct prune {
 	struct keep keep;
-	uint64_t due;                 /* timer_ms of the next step */
-	bool keys_done;               /* in this round */
-	char tenant[STORE_ID];        /* whose idempotency keys were looked at last */
-	char token[STORE_ID];         /* where the round through the tokens stands */
+	uint64_t due;          /* timer_ms of the next step */
+	bool keys_done;        /* in this round */
+	char tenant[STORE_ID]; /* whose idempotency keys were looked at last */
+	char token[STORE_ID];  /* where the round through the tokens stands */
 };
 
 void prune_init(struct prune *p, const struct keep *keep);

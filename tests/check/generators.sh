@@ -191,6 +191,10 @@ printf 'msg A 1 down fds=0\nu12 v\n' | msg | refuses msg 'unknown type u12'
 printf 'msg A 1 down fds=0\nstr v\n' | msg | refuses msg 'has no maximum'
 printf 'msg A 1 down fds=0\nstrs v 3\n' | msg | refuses msg 'needs a count and a maximum'
 printf 'msg A 1 down fds=0\nu8 v\nu8 v\n' | msg | refuses msg 'field v twice'
+printf 'msg A 1 down fds=0\nu8 v since=2\n' | msg | refuses msg 'since=VERSION of v'
+printf 'record a 2\nu8 v since=3\n' | msg | refuses msg 'since=VERSION of v'
+printf 'record a 2\nu8 v since=1\n' | msg | refuses msg 'since=VERSION of v'
+printf 'record a 2\nu8 v since=2\nu8 w\n' | msg | refuses msg 'field w is older'
 printf 'msg A 1 down fds=0\nbytes v 600\n' | msg | refuses msg 'the frame holds 500'
 
 echo "$(wc -l <count) tables"

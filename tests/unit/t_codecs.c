@@ -3,6 +3,7 @@
  * but its exact bytes is taken. A codec that reads past its input is seen by the sanitizer build, since
  * every input lies in a heap block of exactly its size.
  */
+#include "gen/records.h"
 #include "lib/wire.h"
 #include "tests/unit/codec_table.h"
 #include <setjmp.h>
@@ -123,6 +124,28 @@ static void inner_nul(const struct codec_row *row, const uint8_t *sample, size_t
 	free(bad);
 }
 
+/* A record of an older version lacks what came later, and nothing else; there is no version 0 and none to come. */
+static void older_record(void **state)
+{
+	(void)state;
+	uint8_t p[400];
+	struct rec_token r = {.tenant = "t", .kind = 1, .label = "l", .rights = 7, .revoked = true, .revoked_at = 5};
+	size_t n = rec_put_token(p, sizeof p, &r);
+	assert_int_equal(p[0], 2);
+	assert_true(rec_get_token(p, n, &r) && r.revoked_at == 5);
+	p[0] = 1;
+	assert_false(rec_get_token(p, n, &r));
+	assert_true(rec_get_token(p, n - 8, &r));
+	assert_true(r.revoked && r.rights == 7 && r.revoked_at == 0);
+	assert_string_equal(r.label, "l");
+	p[0] = 2;
+	assert_false(rec_get_token(p, n - 8, &r));
+	p[0] = 0;
+	assert_false(rec_get_token(p, n - 8, &r));
+	p[0] = 3;
+	assert_false(rec_get_token(p, n, &r));
+}
+
 /* Number, version and descriptor count; of a record its version. The operation id may be anything. */
 static void other_header(const struct codec_row *row, const uint8_t *sample, size_t n)
 {
@@ -174,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(t_round_trip), cmocka_unit_test(t_truncation), cmocka_unit_test(t_one_more),
 	    cmocka_unit_test(t_bool_two),   cmocka_unit_test(t_inner_nul),  cmocka_unit_test(t_other_header),
+	    cmocka_unit_test(older_record),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

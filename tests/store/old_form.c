@@ -1,0 +1,138 @@
+/* Writes into a store that nobody else has open, with Berkeley DB's own calls: what an older program left behind. */
+#include "tests/store/old_form.h"
+#include "gen/records.h"
+#include "lib/die.h"
+#include <db.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct opened {
+	DB_ENV *env;
+	DB *db;
+};
+
+static void must(int ret, const char *what)
+{
+	if (ret != 0)
+		fatal("%s: %s", what, db_strerror(ret));
+}
+
+static DB_ENV *env_of(const char *state)
+{
+	char home[300];
+	DB_ENV *env;
+	(void)snprintf(home, sizeof home, "%s/store", state);
+	must(db_env_create(&env, 0), "env");
+	must(env->set_lg_max(env, 2 << 20), "log");
+	must(
+	    env->open(env, home, DB_CREATE | DB_INIT_MPOOL | DB_INIT_LOG | DB_INIT_TXN | DB_PRIVATE | DB_RECOVER, 0600),
+	    "open");
+	return env;
+}
+
+static struct opened table_of(const char *state, const char *table)
+{
+	struct opened o = {.env = env_of(state)};
+	must(db_create(&o.db, o.env, 0), "db");
+	must(o.db->open(o.db, NULL, "pinfold.db", table, DB_BTREE, DB_CREATE | DB_AUTO_COMMIT, 0600), table);
+	return o;
+}
+
+static void done(struct opened *o)
+{
+	must(o->db->close(o->db, 0), "close");
+	must(o->env->close(o->env, 0), "close");
+}
+
+static DBT dbt(const void *p, size_t n)
+{
+	DBT d;
+	memset(&d, 0, sizeof d);
+	d.data = (void *)(uintptr_t)p;
+	d.size = (uint32_t)n;
+	return d;
+}
+
+/* The last field goes, and the version with it. */
+static unsigned shorten(const char *state, const char *table, size_t field)
+{
+	static uint8_t copy[200000];
+	struct opened o = table_of(state, table);
+	unsigned n = 0;
+	DBC *c;
+	DB_TXN *t;
+	DBT k = dbt(NULL, 0), v = dbt(NULL, 0);
+	must(o.env->txn_begin(o.env, NULL, &t, 0), "begin");
+	must(o.db->cursor(o.db, t, &c, 0), "cursor");
+	while (c->get(c, &k, &v, DB_NEXT) == 0) {
+		if (((uint8_t *)v.data)[0] != 2)
+			fatal("%s: not of version 2", table);
+		memcpy(copy, v.data, v.size);
+		copy[0] = 1;
+		DBT w = dbt(copy, v.size - field);
+		must(c->put(c, &k, &w, DB_CURRENT), "put");
+		n++;
+	}
+	must(c->close(c), "close");
+	must(t->commit(t, 0), "commit");
+	done(&o);
+	return n;
+}
+
+/* What root made belongs to stored again. */
+static void own(const char *state)
+{
+	char command[400];
+	(void)snprintf(command, sizeof command, "chown -R %d:%d %s/store", RIG_UID, RIG_UID, state);
+	if (system(command) != 0)
+		fatal("chown");
+}
+
+unsigned old_form(const char *state)
+{
+	unsigned n = shorten(state, "run", 1) + shorten(state, "token", 8);
+	DB_ENV *env = env_of(state);
+	must(env->dbremove(env, NULL, "pinfold.db", "run_ended", DB_AUTO_COMMIT), "remove");
+	must(env->dbremove(env, NULL, "pinfold.db", "meta", DB_AUTO_COMMIT), "remove");
+	must(env->close(env, 0), "close");
+	own(state);
+	return n;
+}
+
+unsigned form_of(const char *state)
+{
+	struct opened o = table_of(state, "meta");
+	struct rec_meta r = {0};
+	DBT k = dbt("store", 6), v = dbt(NULL, 0);
+	if (o.db->get(o.db, NULL, &k, &v, 0) == 0 && !rec_get_meta(v.data, v.size, &r))
+		fatal("the meta record cannot be read");
+	done(&o);
+	own(state);
+	return r.schema;
+}
+
+void form_set(const char *state, unsigned schema)
+{
+	struct opened o = table_of(state, "meta");
+	struct rec_meta r = {.schema = schema, .generation = 1};
+	uint8_t p[64];
+	DBT k = dbt("store", 6), v = dbt(p, rec_put_meta(p, sizeof p, &r));
+	must(o.db->put(o.db, NULL, &k, &v, 0), "put");
+	done(&o);
+	own(state);
+}
+
+unsigned ended_rows(const char *state)
+{
+	struct opened o = table_of(state, "run_ended");
+	unsigned n = 0;
+	DBC *c;
+	DBT k = dbt(NULL, 0), v = dbt(NULL, 0);
+	must(o.db->cursor(o.db, NULL, &c, 0), "cursor");
+	while (c->get(c, &k, &v, DB_NEXT) == 0)
+		n++;
+	must(c->close(c), "close");
+	done(&o);
+	own(state);
+	return n;
+}

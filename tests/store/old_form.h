@@ -1,0 +1,14 @@
+/* A store of a stopped rig, made into the form that it had before forms had numbers (form 1). */
+#ifndef TESTS_STORE_OLD_FORM_H
+#define TESTS_STORE_OLD_FORM_H
+#include "tests/store/harness.h"
+
+/* state: the rig's. How many records were rewritten. */
+unsigned old_form(const char *state);
+/* The form that the store says it has; 0: none. */
+unsigned form_of(const char *state);
+/* Says so. */
+void form_set(const char *state, unsigned schema);
+/* Rows of the index of ended runs. */
+unsigned ended_rows(const char *state);
+#endif
