@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""Requests a second and 99th percentile behind each web server, as ratios to a trivial libfcgi responder behind a
-server of the same kind with the same configuration, in turns of one run; and what kept connections do.
+"""Requests a second and 99th percentile behind each web server, against a trivial libfcgi responder and against one
+without libfcgi (raw), each behind a server of the same kind with the same configuration; and beside idle kept
+connections. The three take turns; a ratio is the median of the ratios of each round.
 
-Run as root on an idle machine, after a build (PINFOLD_BUILD, or build): bench/web.py [SECONDS a turn]
+Run as root on an idle machine, after a build (PINFOLD_BUILD, or build): bench/web.py [SECONDS a turn [ROUNDS [SERVER...]]]
 Needs wrk, apache2-bin and nginx (Debian packages).
 """
 import json, os, re, shutil, signal, statistics, subprocess, sys, tempfile, time
@@ -10,8 +11,8 @@ sys.dont_write_bytecode = True
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("PINFOLD_BUILD", TOP + "/build")
-SECONDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-ROUNDS = 3
+SECONDS = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
 CONF = """
 agent "sleeper" {
 	command = {"/usr/bin/sleep", "200"}
@@ -30,7 +31,10 @@ TENANT = """tenant "bench%d" {
 }
 """
 # Each turn of POST has tenants of its own, so that it begins with queues as short as a user's.
-TENANTS_A_TURN, SERVERS = 6, ("lighttpd", "apache", "nginx")
+TENANTS_A_TURN, SERVERS = 6, sys.argv[3:] or ("lighttpd", "apache", "nginx")
+# The least that a trivial GET of ours reaches of the raw one's rate, and a POST of the libfcgi one's.
+FLOOR, GOAL = {"lighttpd": 0.80, "apache": 0.70, "nginx": 0.55}, 0.5
+IDLE = 64
 BODY = {"instruction": "x", "files": [{"path": "calc.py", "content": "def add(a, b):\n    return a - b\n"}],
         "allowedPaths": ["calc.py"], "checks": [["python3", "-m", "unittest", "discover"]]}
 UNITS = {"us": 1e-3, "ms": 1, "s": 1e3, "m": 6e4}
@@ -59,21 +63,37 @@ def wrk(url, tokens=(), body=None, callers=16, seconds=SECONDS):
             int(bad[1] if bad else 0) + sum(int(x) for x in (errors.groups() if errors else ())))
 
 
-def compare(what, ours, theirs):
-    """Turn by turn; medians."""
-    a, b = [], []
-    for _ in range(ROUNDS):
-        b.append(theirs())
-        a.append(ours())
-    rate, p99 = (statistics.median(x[i] for x in a) for i in (0, 1))
-    rate0, p990 = (statistics.median(x[i] for x in b) for i in (0, 1))
-    failed = sum(x[2] for x in a + b)
-    print(f"{what:34} {rate:7.0f}/s p99 {p99:6.1f} ms | trivial {rate0:7.0f}/s p99 {p990:6.1f} ms | rate x {rate / rate0:.2f}, "
-          f"p99 x {p99 / p990:.2f}{f', {failed} FAILED' if failed else ''}", flush=True)
+def compare(what, ours, libfcgi, raw, floors):
+    """Turn by turn, each time in another order. floors: what a ratio must not be below, by the name of the other."""
+    who = {"ours": ours, "libfcgi": libfcgi, "raw": raw}
+    got = {name: [] for name in who}
+    for i in range(ROUNDS):
+        for name in (list(who) * 2)[i % 3:][:3]:
+            got[name].append(who[name]())
+    line = f"{what:26}"
+    for name, turns in got.items():
+        rate, p99 = (statistics.median(t[i] for t in turns) for i in (0, 1))
+        line += f" | {name} {rate:6.0f}/s p99 {p99:5.1f} ms"
+        if name != "ours":
+            ratio = statistics.median(mine[0] / other[0] for mine, other in zip(got["ours"], turns))
+            line += f" x {ratio:.2f}"
+            if name in floors:
+                line += f" (at least {floors[name]:.2f}: {'held' if ratio >= floors[name] else 'MISSED'})"
+    failed = sum(t[2] for turns in got.values() for t in turns)
+    print(line + (f" | {failed} FAILED" if failed else ""), flush=True)
+
+
+def idle_connections(front, kept):
+    """Until the web server keeps this many; how many it does."""
+    for _ in range(20):
+        wrk(front.url + "/healthz", callers=4 * IDLE, seconds=1)
+        if kept() >= IDLE:
+            break
+    return kept()
 
 
 def main():
-    up = trivial = None
+    up, others = None, []
     try:
         with open(work + "/extra.conf", "w") as f:
             f.write(CONF + "".join(TENANT % i for i in range(TENANTS_A_TURN * ROUNDS * len(SERVERS))))
@@ -89,8 +109,8 @@ def main():
         sys.path.insert(0, TOP + "/tests/instance")
         from client import call, operator, until
         from front import Front
-        sock = work + "/trivial.sock"
-        trivial = subprocess.Popen([BUILD + "/bench/trivial_fcgi", sock])
+        for name in ("trivial", "raw"):
+            others.append(subprocess.Popen([f"{BUILD}/bench/{name}_fcgi", f"{work}/{name}.sock"]))
         tokens = [operator("token", "create", "--tenant", f"bench{i}").strip() for i in range(TENANTS_A_TURN * ROUNDS * len(SERVERS))]
         token, turns = tokens[0], iter(range(0, len(tokens), TENANTS_A_TURN))
 
@@ -101,23 +121,25 @@ def main():
         run = json.loads(call("POST", "/v1/runs", body.encode(), token)[2])["runId"]
         until(token, run, lambda v: v["status"] == "running")
         for server in SERVERS:
-            with Front(server) as mine, Front(server, socket_path=sock) as plain:
-                compare(f"{server}: GET /healthz, 16 callers", lambda: wrk(mine.url + "/healthz"), lambda: wrk(plain.url + "/healthz"))
-                compare(f"{server}: GET /v1/runs/ID, 16 callers", lambda: wrk(mine.url + "/v1/runs/" + run, [token]),
-                        lambda: wrk(plain.url + "/v1/runs/" + run, [token]))
-                compare(f"{server}: POST /v1/runs, 16 callers", lambda: wrk(mine.url + "/v1/runs", fresh(), body),
-                        lambda: wrk(plain.url + "/v1/runs", [token], body))
+            with Front(server) as mine, Front(server, socket_path=work + "/trivial.sock") as plain, \
+                    Front(server, socket_path=work + "/raw.sock") as raw:
+                def row(name, path, tokens, body, floors, own=lambda: tokens):
+                    compare(f"{server}: {name}", lambda: wrk(mine.url + path, own(), body), lambda: wrk(plain.url + path, tokens, body),
+                            lambda: wrk(raw.url + path, tokens, body), floors)
+                row("GET /healthz", "/healthz", (), None, {"raw": FLOOR[server]})
+                row("GET /v1/runs/ID", "/v1/runs/" + run, [token], None, {})
+                row("POST /v1/runs", "/v1/runs", [token], body, {"libfcgi": GOAL}, fresh)
         for server in ("nginx", "apache"):
             with Front(server, "--keep") as f:
-                wrk(f.url + "/healthz", callers=64)
                 from t_keep import kept
-                idle = kept()
-                rate, p99, failed = wrk(ready["url"] + "/healthz", callers=1)
-                print(f"beside {idle} idle connections of {server}: another server's GET /healthz p99 {p99:.2f} ms (floor: under 50), "
-                      f"{failed} failed", flush=True)
+                idle = idle_connections(f, kept)
+                for callers in (1, 16):
+                    rate, p99, failed = wrk(ready["url"] + "/healthz", callers=callers)
+                    print(f"beside {idle} idle connections of {server}: another server's GET /healthz, {callers} callers: p99 {p99:.2f} ms "
+                          f"(under 50: {'held' if p99 < 50 else 'MISSED'}), {failed} failed", flush=True)
         subprocess.run([TOP + "/tests/instance/t_keep.py", "50000"])
     finally:
-        for p in (trivial, up):
+        for p in others + [up]:
             if p:
                 p.send_signal(signal.SIGTERM)
                 p.wait()
