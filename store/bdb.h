@@ -8,6 +8,7 @@
 #include "store/blobs.h"
 #include "store/env.h"
 #include "store/floor.h"
+#include "store/queues.h"
 #include "store/t_operation.h"
 #include "store/txn.h"
 #include <db.h>
@@ -31,6 +32,7 @@ struct store {
 	uint64_t leapt;                  /* timer_ms of the clock's last leap forward; 0: none */
 	uint64_t commits, flushes, looked;
 	struct figures figures;
+	struct queues queues;
 	/* Files of blobs that committed transactions stopped naming; removed behind the next flush. */
 	uint8_t unused[STORE_UNUSED][32];
 	unsigned nunused;

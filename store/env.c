@@ -202,6 +202,7 @@ struct store *store_open(const char *state_dir)
 	table_scan(&t, T_RUN_BY_AGE, &all, NULL, count_row, &s->figures);
 	table_scan(&t, T_IDEMPOTENCY, &all, NULL, count_key, &s->figures.keys);
 	operations_open(&s->operations, &t);
+	queues_open(&s->queues, &t);
 	blobs_open(&s->blobs, s->dir, &t);
 	if (txn_end(&t, ERR_OK) != ERR_OK)
 		fatal("cannot read the store");
@@ -235,6 +236,7 @@ void store_close(struct store *s)
 	if (ret != 0)
 		log_warn("closing the store: %s", db_strerror(ret));
 	blobs_close(&s->blobs);
+	queues_free(&s->queues);
 	close(s->lock);
 	close(s->dir);
 	free(s);
@@ -307,6 +309,11 @@ struct blobs *store_blobs(struct store *s)
 struct operations *store_operations(struct store *s)
 {
 	return &s->operations;
+}
+
+uint64_t store_queued(const struct store *s, const char *tenant)
+{
+	return queues_of(&s->queues, tenant);
 }
 
 void store_stat(struct store *s, struct store_stats *out)

@@ -40,6 +40,8 @@ bool store_roomy(struct store *s);
 bool store_gave_way(struct store *s);
 struct blobs *store_blobs(struct store *s);
 struct operations *store_operations(struct store *s);
+/* How many runs of this tenant are queued. */
+uint64_t store_queued(const struct store *s, const char *tenant);
 struct audit;
 /* From now on operations write into this audit log. */
 void store_audit(struct store *s, struct audit *a);

@@ -32,21 +32,6 @@ static bool same_run(const struct rec_run *a, const struct rec_run *b)
 	       same_bytes(a->request_sha, b->request_sha) && same_bytes(a->upload_sha, b->upload_sha);
 }
 
-struct count {
-	uint32_t queued, most;
-};
-
-static bool count_queued(void *with, const char *tenant, const char *run, uint8_t state, uint64_t created_at)
-{
-	(void)tenant;
-	(void)run;
-	(void)created_at;
-	struct count *c = with;
-	if (state == RUN_QUEUED)
-		c->queued++;
-	return c->queued < c->most;
-}
-
 /* True: this creation was answered before, under its key; *e is what to answer now. */
 static bool repeated(struct txn *t, const struct st_run_create *m, const struct rec_run *r, struct st_run_state *a,
 		     enum err *e)
@@ -76,10 +61,7 @@ static enum err create(struct txn *t, const struct st_run_create *m, struct rec_
 		return e;
 	if (!store_roomy(t->store))
 		return ERR_STORAGE_FULL;
-	struct count c = {.most = m->max_queued};
-	if (c.most != 0)
-		run_open_each(t, m->tenant, NULL, NULL, count_queued, &c);
-	if (c.most != 0 && c.queued >= c.most)
+	if (m->max_queued != 0 && store_queued(t->store, m->tenant) >= m->max_queued)
 		return ERR_RUN_QUEUE_FULL;
 	blob_name(t, request, m->tenant, m->run, run_use_request);
 	blob_name(t, upload, m->tenant, m->run, run_use_upload);

@@ -89,13 +89,24 @@ void run_save(struct txn *t, const char *tenant, const char *run, struct rec_run
 	(void)snprintf(t->wake.run, sizeof t->wake.run, "%s", run);
 }
 
+static void count_state(struct txn *t, const char *tenant, uint8_t state, int n)
+{
+	t->adds.runs[state] += n;
+	if (state != RUN_QUEUED)
+		return;
+	if (t->queue[0] != '\0' && strcmp(t->queue, tenant) != 0)
+		panic("a transaction changes the queues of two tenants");
+	(void)snprintf(t->queue, sizeof t->queue, "%s", tenant);
+	t->queued += n;
+}
+
 void run_add(struct txn *t, const char *tenant, const char *run, const struct rec_run *r)
 {
 	struct rec_run copy = *r;
 	run_save(t, tenant, run, &copy);
 	index_age(t, tenant, run, r);
 	index_open(t, tenant, run, r);
-	t->adds.runs[r->state]++;
+	count_state(t, tenant, r->state, 1);
 	t->adds.created++;
 }
 
@@ -107,8 +118,8 @@ enum err run_move(struct txn *t, const char *tenant, const char *run, struct rec
 	*changed = e == ERR_OK && to != (enum run_state)r->state;
 	if (!*changed)
 		return e;
-	t->adds.runs[r->state]--;
-	t->adds.runs[to]++;
+	count_state(t, tenant, r->state, -1);
+	count_state(t, tenant, (uint8_t)to, 1);
 	r->state = (uint8_t)to;
 	if (run_is_final(r))
 		r->finished_at = t->now;
@@ -155,7 +166,7 @@ void run_del(struct txn *t, const char *tenant, const char *run, const struct re
 	(void)table_del(t, T_RUN, &k);
 	(void)table_del(t, T_RUN_BY_AGE, &age);
 	(void)table_del(t, T_RUN_ENDED, &ended);
-	t->adds.runs[r->state]--;
+	count_state(t, tenant, r->state, -1);
 	t->adds.deleted++;
 }
 

@@ -89,6 +89,8 @@ enum err txn_end(struct txn *t, enum err result)
 			s->commits++;
 			s->operations.role[t->operations_of].rows += (uint64_t)(int64_t)t->operations;
 			figures_add(&s->figures, &t->adds);
+			if (t->queued != 0)
+				queues_add(&s->queues, t->queue, t->queued);
 			for (unsigned i = 0; i < t->nunused && s->nunused < STORE_UNUSED; i++)
 				memcpy(s->unused[s->nunused++], t->unused[i], sizeof t->unused[i]);
 			s->unflushed = s->log_grew = true;

@@ -61,6 +61,9 @@ struct txn {
 	/* Blobs that nobody names any more, if it commits. */
 	uint8_t unused[TXN_UNUSED][32];
 	unsigned nunused;
+	/* And to the queue of this one tenant (store/queues.h). */
+	char queue[STORE_ID];
+	int64_t queued;
 	struct arena arena;
 	struct wake wake;
 	struct audit_line audit[TXN_AUDIT]; /* written before the commit, in this order */

@@ -168,6 +168,26 @@ static void quota(void **state)
 	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
 	/* A repeated creation is answered even where the queue is full. */
 	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+	/* As full after a start; what begins leaves the queue, and another tenant's queue is another. */
+	assert_true(WIFSIGNALED(rig_stop(&rig, SIGKILL)));
+	rig_start(&rig);
+	m.run = "quota-3";
+	assert_int_equal(rig_create(fcgi, &m, &a), ERR_RUN_QUEUE_FULL);
+	struct st_run_start s = {.tenant = "other", .run = "quota-1", .expires_at = clock_ms() + 300000};
+	struct st_run_work work;
+	int fds[2];
+	assert_int_equal(STEWARD(st_call_run_start(steward, &s, NULL, &work, fds)), ERR_OK);
+	close(fds[0]);
+	close(fds[1]);
+	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+	m.run = "quota-4";
+	assert_int_equal(rig_create(fcgi, &m, &a), ERR_RUN_QUEUE_FULL);
+	c.run = "quota-1"; /* runs, so it makes no room */
+	assert_int_equal(FCGI(st_call_run_cancel(fcgi, &c, NULL, &a, NULL)), ERR_OK);
+	assert_int_equal(rig_create(fcgi, &m, &a), ERR_RUN_QUEUE_FULL);
+	c.run = "quota-2";
+	assert_int_equal(FCGI(st_call_run_cancel(fcgi, &c, NULL, &a, NULL)), ERR_OK);
+	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
 }
 
 static void a_whole_run(void **state)
