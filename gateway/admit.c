@@ -22,16 +22,21 @@ static enum err verdict(enum err e)
 	}
 }
 
-enum err gate_alive(struct gate_call *call)
+enum err gate_alive_run(const struct app *app, const char *tenant, const char *run)
 {
-	struct st_cap_check m = {.tenant = call->box->tenant, .run = call->box->run};
+	struct st_cap_check m = {.tenant = tenant, .run = run};
 	struct st_cap_is is;
-	struct ask *a = store_take(call->app->store);
+	struct ask *a = store_take(app->store);
 	enum err e = a ? st_call_cap_check(a, &m, NULL, &is, NULL) : ERR_STORE_UNAVAILABLE;
 
 	if (a)
-		store_give(call->app->store, a);
+		store_give(app->store, a);
 	return e == ERR_MODEL_REQUEST_BUDGET_EXHAUSTED ? ERR_OK : verdict(e);
+}
+
+enum err gate_alive(struct gate_call *call)
+{
+	return gate_alive_run(call->app, call->box->tenant, call->box->run);
 }
 
 /*
@@ -64,7 +69,8 @@ static enum err consume(struct gate_call *call, const struct upstream_target **u
 	return e;
 }
 
-static void record(struct gate_call *call, const struct upstream_answer *answer, const char *outcome)
+/* Writes down what the call came to. ERR_OK only where the run's capability is still there: the last look. */
+static enum err record(struct gate_call *call, const struct upstream_answer *answer, const char *outcome)
 {
 	struct st_model_called m = {.tenant = call->box->tenant,
 				    .run = call->box->run,
@@ -73,14 +79,52 @@ static void record(struct gate_call *call, const struct upstream_answer *answer,
 				    .prompt_tokens = answer->prompt_tokens,
 				    .completion_tokens = answer->completion_tokens,
 				    .duration_ms = answer->duration_ms};
-	struct st_ok ok;
+	struct st_called_is is = {0};
 	struct ask *a = store_take(call->app->store);
-	enum err e = a ? st_call_model_called(a, &m, NULL, &ok, NULL) : ERR_STORE_UNAVAILABLE;
+	enum err e = a ? st_call_model_called(a, &m, NULL, &is, NULL) : ERR_STORE_UNAVAILABLE;
 
 	if (a)
 		store_give(call->app->store, a);
-	if (e != ERR_OK)
+	if (e == ERR_RUN_SESSION_EVENTS_REJECTED)
+		e = ERR_INACTIVE_RUN_TOKEN; /* the run has ended */
+	else if (e != ERR_OK)
 		log_warn("run %s: model.called was not recorded: %s", call->box->run, err_code(e));
+	return e == ERR_OK && !is.deliver ? ERR_INACTIVE_RUN_TOKEN : verdict(e);
+}
+
+/*
+ * One unit, one request upstream, one line about it. What the provider said reaches the box only where, after all
+ * of that, the run may still ask, the box is there and somebody waits.
+ */
+static enum err forward(struct gate_call *call, struct flight *flight, const struct buf *request,
+			struct upstream_answer *answer)
+{
+	const struct upstream_target *target = NULL;
+	enum err e = consume(call, &target);
+
+	if (e == ERR_PROVIDER_NOT_CONFIGURED) {
+		/* Nothing was spent; a dead run still hears that it is dead. */
+		enum err alive = gate_alive(call);
+		return alive == ERR_OK ? e : alive;
+	}
+	if (e != ERR_OK)
+		return e;
+	e = upstream_call(call->app, target, request, flight, answer);
+	bool fine = answer->status >= 200 && answer->status < 300;
+	enum flight_end end = flight_ended(flight);
+	const char *outcome = end == FLIGHT_CLIENT_LEFT ? "client_left"
+			      : end != FLIGHT_ON        ? err_code(ERR_INACTIVE_RUN_TOKEN)
+			      : e != ERR_OK             ? err_code(e)
+			      : fine                    ? "ok"
+							: "provider_refused";
+	if (e != ERR_OK && end == FLIGHT_ON)
+		log_warn("run %s: model call failed: %s (provider status %u)", call->box->run, outcome, answer->status);
+	enum err may = record(call, answer, outcome);
+	end = flight_ended(flight);
+	call->cut = end == FLIGHT_BOX_GONE || end == FLIGHT_CLIENT_LEFT;
+	if (end != FLIGHT_ON)
+		return ERR_INACTIVE_RUN_TOKEN;
+	return may != ERR_OK ? may : e;
 }
 
 static bool model_known(const struct app *app, const char *model)
@@ -97,8 +141,8 @@ void gate_chat(struct gate_call *call)
 	struct buf request own_buf = {0};
 	struct json_fault why;
 	char field[SCHEMA_FIELD] = "";
-	const struct upstream_target *target = NULL;
 	struct upstream_answer answer = {0};
+	struct flight flight;
 
 	arena_init(&arena, GATE_ARENA);
 	buf_init(&request, GATE_REPLY_MAX);
@@ -116,26 +160,13 @@ void gate_chat(struct gate_call *call)
 		gate_fail(call, e, field);
 		return;
 	}
-	e = consume(call, &target);
-	if (e == ERR_PROVIDER_NOT_CONFIGURED) {
-		/* Nothing was spent; a dead run still hears that it is dead. */
-		enum err alive = gate_alive(call);
-		e = alive == ERR_OK ? e : alive;
-	}
-	if (e != ERR_OK) {
-		gate_fail(call, e, NULL);
-		return;
-	}
 	buf_init(&answer.body, GATE_REPLY_MAX);
-	e = upstream_call(call->app->upstream, target, call->app->model_timeout_ms, &request, &call->box->closing,
-			  &answer);
-	bool fine = answer.status >= 200 && answer.status < 300;
-	record(call, &answer, e != ERR_OK ? err_code(e) : fine ? "ok" : "provider_refused");
-	if (e != ERR_OK) {
-		log_warn("run %s: model call failed: %s (provider status %u)", call->box->run, err_code(e),
-			 answer.status);
+	flight_begin(call->app->flights, &flight, call->box, call->fd);
+	e = forward(call, &flight, &request, &answer);
+	flight_finish(call->app->flights, &flight);
+	if (e != ERR_OK)
 		gate_fail(call, e, NULL);
-	} else {
+	else {
 		call->status = answer.status;
 		buf_add(&call->reply, answer.body.p, answer.body.n);
 	}

@@ -51,6 +51,7 @@ struct app {
 	uint32_t model_timeout_ms;
 	struct store_pool *store;
 	struct upstream_pool *upstream;
+	struct flights *flights;
 };
 
 /* One box: its listener decided run and tenant. */
@@ -60,7 +61,7 @@ struct box {
 	struct MHD_Daemon *daemon;
 	pthread_mutex_t lock;
 	struct pace denied;  /* under the lock: how often a wrong token is told of */
-	atomic_bool closing; /* the box is gone: calls in flight end early */
+	atomic_bool closing; /* the box is gone: no call sets out any more */
 	struct box *next;
 };
 
@@ -75,6 +76,8 @@ struct gate_call {
 	unsigned status;
 	struct buf reply;
 	bool retry; /* our own refusal, that will pass */
+	bool cut;   /* nobody may have an answer: the connection is closed */
+	int fd;     /* of the connection, to be watched and not touched */
 	/* http.c's own */
 	char path[512];
 	uint64_t started_ms;
@@ -87,6 +90,30 @@ void gate_fail(struct gate_call *call, enum err e, const char *field);
 
 /* admit.c: ERR_OK while the run's capability is alive, whatever is left of its budget; never spends. */
 enum err gate_alive(struct gate_call *call);
+enum err gate_alive_run(const struct app *app, const char *tenant, const char *run);
+
+/* flight.c: the model calls that are under way, and what ends them early */
+enum flight_end { FLIGHT_ON, FLIGHT_REVOKED, FLIGHT_BOX_GONE, FLIGHT_CLIENT_LEFT };
+struct flight {
+	struct box *box;
+	int fd;
+	atomic_int end; /* enum flight_end */
+	/* flight.c's own */
+	uint64_t id;
+	void (*wake)(void *);
+	void *arg;
+	struct flight *next;
+};
+/* Begins to watch the store at this path, for the life of the program. Ends it where it cannot. */
+struct flights *flights_new(const struct app *app, const char *store_path);
+/* From now on the call may be ended; fd is its client's. Before the unit is spent, so that nothing is missed. */
+void flight_begin(struct flights *fs, struct flight *f, struct box *box, int fd);
+void flight_finish(struct flights *fs, struct flight *f);
+/* wake(arg) is called by another thread when the call shall end; NULL: no more. */
+void flight_waker(struct flights *fs, struct flight *f, void (*wake)(void *), void *arg);
+enum flight_end flight_ended(const struct flight *f);
+/* The box is gone (closing is set): its calls end. */
+void flights_end_box(struct flights *fs, const struct box *box);
 
 /* http.c: serves the listener fd (taken over) for this box. NULL: cannot. */
 struct box *box_open(struct app *app, const char *run, const char *tenant, int fd);
@@ -115,7 +142,7 @@ struct upstream_answer {
 struct upstream_pool *upstream_pool_new(void);
 /* The complete address for a provider, or NULL: the reason is logged. The caller frees. */
 char *upstream_url(const struct cf_provider *p);
-/* One call, never repeated. stop (may be NULL) ends it early. ERR_OK also for an error status of the provider. */
-enum err upstream_call(struct upstream_pool *pool, const struct upstream_target *t, uint32_t timeout_ms,
-		       const struct buf *request, const atomic_bool *stop, struct upstream_answer *answer);
+/* One call, never repeated. Cut off when the flight is ended. ERR_OK also for an error status of the provider. */
+enum err upstream_call(const struct app *app, const struct upstream_target *t, const struct buf *request,
+		       struct flight *flight, struct upstream_answer *answer);
 #endif

@@ -305,9 +305,12 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 	}
 	if (call->too_large)
 		gate_fail(call, ERR_REQUEST_TOO_LARGE, NULL);
-	else
+	else {
+		const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+		call->fd = info ? info->connect_fd : -1;
 		call->found.route->gate(call);
-	return send_reply(call, c, false);
+	}
+	return call->cut ? MHD_NO : send_reply(call, c, false);
 }
 
 struct box *box_open(struct app *app, const char *run, const char *tenant, int fd)
@@ -351,6 +354,7 @@ void box_close(struct box *box)
 	pthread_t thread;
 
 	atomic_store(&box->closing, true);
+	flights_end_box(box->app->flights, box);
 	if (pthread_create(&thread, NULL, closer, box) == 0)
 		pthread_detach(thread);
 	else

@@ -83,6 +83,7 @@ static void load(struct app *app)
 	snprintf(path, sizeof path, "%s/" PLACE_STORE_SOCK, app->conf.global.run_dir);
 	app->store = store_pool_new(path);
 	app->upstream = upstream_pool_new();
+	app->flights = flights_new(app, path);
 	load_targets(app);
 	store_stay_connected(app->store, app);
 }

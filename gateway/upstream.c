@@ -21,18 +21,21 @@ enum {
 	HEAD_CAP = 65536,
 	CONNECT_MS = 10000,
 	IDLE_SECONDS = 30,
+	POLL_MS = 1000,
 	POOL_MAX = 512,
 	USAGE_MAX = 1 << 30
 };
 
-/* Idle handles, each with its kept connection; the last one used is taken first. */
-struct idle {
+/* One call's way out. The multi handle holds the kept connection, and can be woken by another thread. */
+struct line {
+	CURLM *multi;
 	CURL *handle;
 	curl_socket_t fd; /* of the connection, or CURL_SOCKET_BAD */
 };
+/* Idle ones; the last one used is taken first. */
 struct upstream_pool {
 	pthread_mutex_t lock;
-	struct idle idle[POOL_MAX];
+	struct line idle[POOL_MAX];
 	unsigned n;
 };
 
@@ -42,7 +45,6 @@ struct transfer {
 	size_t sent, head;
 	struct buf *body;
 	bool too_large;
-	const atomic_bool *stop;
 };
 
 struct upstream_pool *upstream_pool_new(void)
@@ -150,17 +152,6 @@ static size_t on_head(char *from, size_t size, size_t count, void *arg)
 	return t->head > HEAD_CAP ? 0 : size * count;
 }
 
-static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
-{
-	const struct transfer *t = arg;
-
-	(void)a;
-	(void)b;
-	(void)c;
-	(void)d;
-	return t->stop && atomic_load(t->stop);
-}
-
 /* Bytes that nobody asked for, or the end: an answer read from such a connection could be another call's. */
 static bool spoilt(curl_socket_t fd)
 {
@@ -168,37 +159,78 @@ static bool spoilt(curl_socket_t fd)
 	return fd != CURL_SOCKET_BAD && poll(&p, 1, 0) != 0;
 }
 
-static CURL *take(struct upstream_pool *p)
+static void discard(struct line *l)
 {
-	struct idle got = {NULL, CURL_SOCKET_BAD};
-
-	pthread_mutex_lock(&p->lock);
-	if (p->n > 0)
-		got = p->idle[--p->n];
-	pthread_mutex_unlock(&p->lock);
-	if (got.handle && spoilt(got.fd)) {
-		curl_easy_cleanup(got.handle);
-		got.handle = NULL;
-	}
-	return got.handle ? got.handle : curl_easy_init();
+	/* In this order: what is still going on is cut off with its connection. */
+	if (l->handle)
+		curl_easy_cleanup(l->handle);
+	if (l->multi)
+		curl_multi_cleanup(l->multi);
+	*l = (struct line){.fd = CURL_SOCKET_BAD};
 }
 
-/* A handle whose call went wrong in any way is not used again, nor is its connection. */
-static void give(struct upstream_pool *p, CURL *h, bool clean)
+/* False: no memory. */
+static bool take(struct upstream_pool *p, struct line *l)
 {
-	struct idle back = {h, CURL_SOCKET_BAD};
+	*l = (struct line){.fd = CURL_SOCKET_BAD};
+	pthread_mutex_lock(&p->lock);
+	if (p->n > 0)
+		*l = p->idle[--p->n];
+	pthread_mutex_unlock(&p->lock);
+	if (l->handle && spoilt(l->fd))
+		discard(l);
+	if (!l->handle) {
+		l->handle = curl_easy_init();
+		l->multi = curl_multi_init();
+	}
+	return l->handle && l->multi;
+}
 
-	if (clean && curl_easy_getinfo(h, CURLINFO_ACTIVESOCKET, &back.fd) == CURLE_OK) {
-		curl_easy_reset(h); /* keeps connections and sessions; drops headers, body, pointers */
+/* A line whose call went wrong in any way is not used again, nor is its connection. */
+static void give(struct upstream_pool *p, struct line *l, bool clean)
+{
+	if (clean && l->fd != CURL_SOCKET_BAD) {
+		curl_easy_reset(l->handle); /* keeps sessions; drops headers, body, pointers */
 		pthread_mutex_lock(&p->lock);
 		if (p->n < POOL_MAX) {
-			p->idle[p->n++] = back;
-			h = NULL;
+			p->idle[p->n++] = *l;
+			l->handle = NULL;
 		}
 		pthread_mutex_unlock(&p->lock);
 	}
-	if (h)
-		curl_easy_cleanup(h);
+	if (l->handle)
+		discard(l);
+}
+
+static void wake_line(void *multi)
+{
+	curl_multi_wakeup(multi);
+}
+
+/* The transfer, to its end or to the flight's. */
+static CURLcode fly(const struct app *app, struct line *l, struct flight *flight)
+{
+	int running = 1, left;
+	CURLcode result = CURLE_ABORTED_BY_CALLBACK;
+	CURLMcode m = curl_multi_add_handle(l->multi, l->handle);
+
+	flight_waker(app->flights, flight, wake_line, l->multi);
+	/* A wake-up that comes between the look and the poll ends the poll. */
+	while (m == CURLM_OK && running && flight_ended(flight) == FLIGHT_ON) {
+		m = curl_multi_perform(l->multi, &running);
+		if (m == CURLM_OK && running)
+			m = curl_multi_poll(l->multi, NULL, 0, POLL_MS, NULL);
+	}
+	flight_waker(app->flights, flight, NULL, NULL);
+	for (const CURLMsg *msg; (msg = curl_multi_info_read(l->multi, &left)) != NULL;)
+		if (msg->msg == CURLMSG_DONE)
+			result = msg->data.result;
+	if (m != CURLM_OK)
+		result = CURLE_FAILED_INIT;
+	if (result != CURLE_OK || curl_easy_getinfo(l->handle, CURLINFO_ACTIVESOCKET, &l->fd) != CURLE_OK)
+		l->fd = CURL_SOCKET_BAD;
+	curl_multi_remove_handle(l->multi, l->handle);
+	return result;
 }
 
 static bool set_up(CURL *h, const struct upstream_target *target, uint32_t timeout_ms, struct curl_slist *headers,
@@ -241,9 +273,8 @@ static bool set_up(CURL *h, const struct upstream_target *target, uint32_t timeo
 	SET(CURLOPT_WRITEDATA, t);
 	SET(CURLOPT_HEADERFUNCTION, on_head);
 	SET(CURLOPT_HEADERDATA, t);
-	SET(CURLOPT_XFERINFOFUNCTION, on_progress);
-	SET(CURLOPT_XFERINFODATA, t);
-	SET(CURLOPT_NOPROGRESS, 0L);
+	/* Do not wait for a name's answer once nobody wants the call's. */
+	SET(CURLOPT_QUICK_EXIT, 1L);
 #undef SET
 	return c == CURLE_OK;
 }
@@ -360,31 +391,31 @@ static enum err judge(CURL *h, const struct upstream_target *target, struct upst
 	return ERR_OK;
 }
 
-enum err upstream_call(struct upstream_pool *pool, const struct upstream_target *target, uint32_t timeout_ms,
-		       const struct buf *request, const atomic_bool *stop, struct upstream_answer *answer)
+enum err upstream_call(const struct app *app, const struct upstream_target *target, const struct buf *request,
+		       struct flight *flight, struct upstream_answer *answer)
 {
-	struct transfer t = {.request = request, .body = &answer->body, .stop = stop};
+	struct transfer t = {.request = request, .body = &answer->body};
 	uint64_t began = timer_ms();
 	long status = 0;
-	CURL *h = take(pool);
+	struct line line;
 	struct curl_slist *headers = make_headers(target);
 	enum err e = ERR_INTERNAL_ERROR;
 
-	if (h && headers && set_up(h, target, timeout_ms, headers, &t)) {
-		CURLcode c = curl_easy_perform(h);
+	if (take(app->upstream, &line) && headers && set_up(line.handle, target, app->model_timeout_ms, headers, &t)) {
+		CURLcode c = fly(app, &line, flight);
 		e = transfer_error(c, &t);
-		if (curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status >= 100 && status <= 599)
+		if (curl_easy_getinfo(line.handle, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status >= 100 &&
+		    status <= 599)
 			answer->status = (unsigned)status;
 		/* libcurl's fixed phrase for the code: no address, no header, no body. */
-		if (c != CURLE_OK)
+		if (c != CURLE_OK && flight_ended(flight) == FLIGHT_ON)
 			log_warn("provider %s: %s", target->profile->provider, curl_easy_strerror(c));
 		if (answer->status >= 300 && answer->status < 400)
 			e = ERR_MODEL_REDIRECT_REFUSED;
 		if (e == ERR_OK)
-			e = judge(h, target, answer);
+			e = judge(line.handle, target, answer);
 	}
-	if (h)
-		give(pool, h, e == ERR_OK);
+	give(app->upstream, &line, e == ERR_OK);
 	free_headers(headers);
 	answer->duration_ms = (uint32_t)(timer_ms() - began);
 	return e;

@@ -2,10 +2,13 @@
  * The loop: read every ready request (bounded), run each as one transaction, flush the log once, send
  * the answers, wake the subscribers. So an answer is durable before anybody sees it, and the price of
  * a flush is shared. A client that does not read its answers is closed, never waited for.
+ * The one exception is an early answer (op_model_called), to which nobody holds us after a crash: its commit waits
+ * for the next flush, at most OWED_MS, and until then nobody is told of it: any other answer flushes first.
  */
 #include "gen/errors.h"
 #include "lib/chan.h"
 #include "lib/die.h"
+#include "lib/num.h"
 #include "store/op.h"
 #include "store/t_operation.h"
 #include <errno.h>
@@ -14,7 +17,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { EVENTS = 64, LOOK_AROUND_MS = 5000 };
+enum { EVENTS = 64, LOOK_AROUND_MS = 5000, OWED_MS = 2 };
 
 void server_answer(struct st_from *to, uint64_t op, enum err e, size_t n, const int *fds, int nfds)
 {
@@ -46,6 +49,7 @@ void op_done(struct st_from *from, uint64_t op, struct txn *t, enum err e, size_
 	if (e == ERR_OK && t->wake.set)
 		wakes_add(&from->server->wakes, &t->wake);
 	server_answer(from, op, e, n, fds, nfds);
+	from->server->answers[from->server->nanswers - 1].early = e == ERR_OK && t->early;
 	txn_free(t);
 }
 
@@ -72,26 +76,43 @@ void op_keep(struct st_from *from, uint64_t op, struct txn *t, size_t n)
 		operation_put(t, from->wire.role, from->client, &r);
 }
 
-static void send_answers(struct server *sv)
+static void send_answer(struct answer *a)
 {
-	for (size_t i = 0; i < sv->nanswers; i++) {
-		struct answer *a = &sv->answers[i];
-		/* Also to one that is closed for what it sent afterwards: this was earned before. */
-		if (chan_send(a->to->fd, a->p, a->n, a->fds, a->nfds) != 0)
-			client_close(a->to,
-				     errno == EPIPE || errno == ECONNRESET ? NULL : "it does not read its answers");
-		chan_close_fds(a->fds, a->nfds);
-		free(a->p);
+	/* Also to one that is closed for what it sent afterwards: this was earned before. */
+	if (chan_send(a->to->fd, a->p, a->n, a->fds, a->nfds) != 0)
+		client_close(a->to, errno == EPIPE || errno == ECONNRESET ? NULL : "it does not read its answers");
+	chan_close_fds(a->fds, a->nfds);
+	free(a->p);
+}
+
+/* True: the flush may wait, because nobody else does. */
+static bool send_early(struct server *sv)
+{
+	size_t early = 0;
+	for (size_t i = 0; i < sv->nanswers; i++)
+		if (sv->answers[i].early) {
+			send_answer(&sv->answers[i]);
+			early++;
+		}
+	if (early > 0 && !sv->owing) {
+		sv->owing = true;
+		sv->owed_since = timer_ms();
 	}
-	sv->nanswers = 0;
-	sv->answer_bytes = 0;
+	return early == sv->nanswers && sv->owing && timer_ms() - sv->owed_since < OWED_MS;
 }
 
 static void finish_batch(struct server *sv)
 {
-	store_flush(sv->store);
-	send_answers(sv);
-	notify_all(sv);
+	if (!send_early(sv)) {
+		store_flush(sv->store);
+		sv->owing = false;
+		for (size_t i = 0; i < sv->nanswers; i++)
+			if (!sv->answers[i].early)
+				send_answer(&sv->answers[i]);
+		notify_all(sv);
+	}
+	sv->nanswers = 0;
+	sv->answer_bytes = 0;
 	clients_sweep(sv);
 }
 
@@ -147,6 +168,8 @@ void server_run(struct server *sv)
 			wait = LOOK_AROUND_MS;
 		if (wait > next)
 			wait = next;
+		if (sv->owing && wait > OWED_MS)
+			wait = OWED_MS;
 		int n = epoll_wait(sv->epoll, ev, EVENTS, wait);
 		if (n < 0 && errno != EINTR)
 			fatal("epoll: %m");

@@ -1,5 +1,6 @@
 /*
- * Subscribers. A run that changed is told of once a batch, after the flush. A subscriber whose socket
+ * Subscribers. A run that changed is told of once a batch, after the flush; a gateway hears only of runs that lost
+ * their capability, since it has calls to end then and nothing to do otherwise. A subscriber whose socket
  * is full keeps one entry a run and gets them when it reads again; one that lags behind by too many
  * runs, or does not read for ten seconds, is closed: it asks for everything when it comes back.
  */
@@ -18,7 +19,9 @@ void wakes_add(struct wake_list *l, const struct wake *w)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		if (strcmp(l->v[i].run, w->run) == 0 && strcmp(l->v[i].tenant, w->tenant) == 0) {
+			bool revoked = l->v[i].revoked || w->revoked;
 			l->v[i] = *w;
+			l->v[i].revoked = revoked;
 			return;
 		}
 	}
@@ -78,6 +81,8 @@ void notify_more(struct st_from *c)
 
 static bool wants(const struct st_from *c, const struct wake *w)
 {
+	if (c->wire.role == ST_ROLE_GATEWAY && !w->revoked)
+		return false;
 	return (c->tenant[0] == '\0' || strcmp(c->tenant, w->tenant) == 0) &&
 	       (c->run[0] == '\0' || strcmp(c->run, w->run) == 0);
 }

@@ -141,6 +141,7 @@ static enum err op_cap_revoke(struct txn *t, const struct st_cap_revoke *m, int 
 	if (e != ERR_OK || !capability_get(t, m->tenant, m->run, &cap))
 		return e;
 	capability_del(t, m->tenant, m->run);
+	run_wake(t, m->tenant, m->run, &r);
 	struct audit_line l = {
 	    .event = AUDIT_CAPABILITY_REVOKE, .tenant = m->tenant, .run = m->run, .actor = "steward"};
 	txn_audit(t, &l);

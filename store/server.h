@@ -55,6 +55,7 @@ struct answer {
 	size_t n;
 	int fds[WIRE_MAX_FDS];
 	int nfds;
+	bool early; /* does not wait for the flush */
 };
 
 enum { REFUSALS = 256 }; /* more than the highest number of errors.tab */
@@ -73,6 +74,8 @@ struct server {
 	struct answer answers[BATCH_REQUESTS];
 	size_t nanswers, answer_bytes;
 	struct wake_list wakes;
+	bool owing;                 /* early answers went out since the last flush */
+	uint64_t owed_since;        /* timer_ms */
 	uint64_t refused[REFUSALS]; /* since the start, by enum err */
 	uint8_t frame[ST_MAXFRAME], in[ST_MAXFRAME + 1], page[STORE_PAGE];
 };

@@ -30,6 +30,6 @@ void capability_put(struct txn *t, const char *tenant, const char *run, const st
 void capability_del(struct txn *t, const char *tenant, const char *run)
 {
 	struct key k = key_of(tenant, run);
-	if (table_has(t, T_CAPABILITY, &k))
-		(void)table_del(t, T_CAPABILITY, &k);
+	if (table_has(t, T_CAPABILITY, &k) && table_del(t, T_CAPABILITY, &k))
+		t->wake.revoked = true; /* told with the run's own wake-up */
 }

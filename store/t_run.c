@@ -82,6 +82,11 @@ static void write_run(struct txn *t, const char *tenant, const char *run, struct
 void run_save(struct txn *t, const char *tenant, const char *run, struct rec_run *r)
 {
 	write_run(t, tenant, run, r);
+	run_wake(t, tenant, run, r);
+}
+
+void run_wake(struct txn *t, const char *tenant, const char *run, const struct rec_run *r)
+{
 	t->wake.set = true;
 	t->wake.state = r->state;
 	t->wake.last_sequence = r->last_sequence;

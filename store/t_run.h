@@ -13,6 +13,8 @@ enum err run_load(struct txn *t, const char *tenant, const char *run, struct rec
 void run_add(struct txn *t, const char *tenant, const char *run, const struct rec_run *r);
 /* Writes the record with updated_at now, and has subscribers told. */
 void run_save(struct txn *t, const char *tenant, const char *run, struct rec_run *r);
+/* Has subscribers told, though the record stays as it is. */
+void run_wake(struct txn *t, const char *tenant, const char *run, const struct rec_run *r);
 /* Steps r's state and keeps the indexes. ERR_OK also where the machine stays; then *changed is false. */
 enum err run_move(struct txn *t, const char *tenant, const char *run, struct rec_run *r, enum run_event ev,
 		  bool *changed);

@@ -44,6 +44,7 @@ struct store;
 /* A run that changed; subscribers hear of it after the flush. */
 struct wake {
 	bool set;
+	bool revoked; /* its capability was taken away */
 	uint8_t state;
 	uint64_t last_sequence;
 	char tenant[STORE_ID], run[STORE_ID];
@@ -54,6 +55,7 @@ struct txn {
 	void *handle; /* NULL until the first write */
 	enum err failed;
 	uint64_t now;
+	bool early;     /* its answer need not wait for the flush */
 	int operations; /* rows added, of this role */
 	uint8_t operations_of;
 	/* What this transaction adds to the figures, if it commits (store/figures.h). */

@@ -5,7 +5,10 @@
  *   start DIR BINDIR                         answers the gateway's pid
  * and after it:
  *   tenant T     run T R PROFILE MAX     begin T R LIFE_MS     revoke T R     finish T R
- *   open T R     answers the port of the box's listener        close R        restart
+ *   open T R     answers the port of the box's listener        close R        cancel T R
+ *   restart      the gateway is killed and started             restart_store  the same for stored
+ *   pids         of gateway and stored
+ *   abort        the gateway, allowed a core dump, gets SIGABRT: answers its signal and whether it left a core
  *   token model|events|approvals T R MODEL [SECONDS_AGO]       kid
  *   show T R     state used prompt completion last_sequence
  *   events T R   lines "event SEQUENCE TYPE DATA", then "ok"
@@ -26,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -250,6 +254,24 @@ static void open_box(struct harness *h, char **w)
 		printf("err gateway_gone\n");
 }
 
+static void abort_gateway(struct harness *h)
+{
+	struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+	int status = 0;
+
+	if (prlimit(h->gateway, RLIMIT_CORE, &all, NULL) != 0 || kill(h->gateway, SIGABRT) != 0 ||
+	    waitpid(h->gateway, &status, 0) != h->gateway)
+		fatal("cannot abort the gateway: %m");
+	printf("ok %d %s\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0, WCOREDUMP(status) ? "core" : "none");
+}
+
+static enum err cancel(struct harness *h, char **w)
+{
+	struct st_run_cancel m = {.tenant = w[1], .run = w[2], .by = "harness", .request_id = ""};
+	struct st_run_state state;
+	return AS(h, ROLE_FCGI, st_call_run_cancel(h->fcgi, &m, NULL, &state, NULL));
+}
+
 static void token(struct harness *h, char **w, int n)
 {
 	char text[TOKEN_MAX + 1];
@@ -302,6 +324,15 @@ static void obey(struct harness *h, char **w, int n)
 		harness_start(h);
 	} else if (strcmp(w[0], "restart") == 0)
 		harness_start_gateway(h);
+	else if (strcmp(w[0], "restart_store") == 0) {
+		harness_start_stored(h);
+		printf("ok %d\n", (int)h->stored);
+	} else if (strcmp(w[0], "pids") == 0)
+		printf("ok %d %d\n", (int)h->gateway, (int)h->stored);
+	else if (strcmp(w[0], "abort") == 0)
+		abort_gateway(h);
+	else if (strcmp(w[0], "cancel") == 0 && n == 3)
+		answer(cancel(h, w));
 	else if (strcmp(w[0], "tenant") == 0 && n == 2) {
 		struct st_tenant_put m = {.tenant = w[1]};
 		answer(st_call_tenant_put(h->admin, &m, NULL, &ok, NULL));

@@ -30,7 +30,8 @@ struct harness {
 
 /* start.c: each ends the program when it cannot. */
 void harness_start(struct harness *h);
-void harness_start_gateway(struct harness *h); /* again after its death: open boxes are sent anew */
+void harness_start_gateway(struct harness *h); /* again, killed if need be: open boxes are sent anew */
+void harness_start_stored(struct harness *h);  /* again, killed if need be */
 bool harness_open(struct harness *h, int box);
 void harness_close(struct harness *h, const char *run);
 #endif

@@ -23,9 +23,10 @@
 static pid_t spawn(struct harness *h, const char *program, enum harness_role role, const int *fds, int nfds)
 {
 	char path[400], *argv[] = {(char *)program, NULL};
+	const char *other = getenv(role == ROLE_STORED ? "PINFOLD_STORED" : "PINFOLD_GATEWAY");
 	extern char **environ;
 
-	snprintf(path, sizeof path, "%s/%s", h->bin, program);
+	snprintf(path, sizeof path, "%s/%s", h->bin, other ? other : program);
 	int image = open(path, O_RDONLY | O_CLOEXEC);
 	snprintf(path, sizeof path, "%s/%s.log", h->dir, program);
 	int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600),
@@ -137,11 +138,25 @@ void harness_start_gateway(struct harness *h)
 	fflush(stdout);
 }
 
+void harness_start_stored(struct harness *h)
+{
+	int theirs;
+
+	if (h->stored > 0) {
+		close(h->stored_control);
+		kill(h->stored, SIGKILL);
+		waitpid(h->stored, NULL, 0);
+	}
+	h->stored_control = control_pair(&theirs);
+	int given[] = {theirs, h->conf_fd, -1, h->store_listen, h->admin_listen};
+	h->stored = spawn(h, "pinfold-stored", ROLE_STORED, given, 5);
+	close(theirs);
+}
+
 void harness_start(struct harness *h)
 {
 	char path[300], run[260], sub[300];
 	uid_t stored = HARNESS_UID + ROLE_STORED;
-	int theirs;
 
 	chmod(h->dir, 0711);
 	make_dir(h->dir, "state", 0700, stored, path, sizeof path);
@@ -158,9 +173,6 @@ void harness_start(struct harness *h)
 	h->admin = ask_new(path, 10000);
 	if (h->store_listen < 0 || h->admin_listen < 0)
 		fatal("cannot listen below %s: %m", run);
-	h->stored_control = control_pair(&theirs);
-	int given[] = {theirs, h->conf_fd, -1, h->store_listen, h->admin_listen};
-	h->stored = spawn(h, "pinfold-stored", ROLE_STORED, given, 5);
-	close(theirs);
+	harness_start_stored(h);
 	harness_start_gateway(h);
 }

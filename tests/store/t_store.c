@@ -235,6 +235,7 @@ static void a_whole_run(void **state)
 	assert_int_equal(cap.remaining, 1);
 	s.expires_at--;
 	assert_int_equal(STEWARD(st_call_run_start(steward, &s, NULL, &work, NULL)), ERR_ALREADY_ACTIVE);
+	struct st_called_is said;
 	struct st_model_called called = {.tenant = "acme",
 					 .run = "whole",
 					 .status = 200,
@@ -242,7 +243,7 @@ static void a_whole_run(void **state)
 					 .prompt_tokens = 100,
 					 .completion_tokens = 20,
 					 .duration_ms = 5};
-	assert_int_equal(GATEWAY(st_call_model_called(gateway, &called, NULL, &ok, NULL)), ERR_OK);
+	assert_int_equal(GATEWAY(st_call_model_called(gateway, &called, NULL, &said, NULL)), ERR_OK);
 	assert_string_equal(last_data("whole"),
 			    "{\"status\":200,\"outcome\":\"ok\",\"promptTokens\":100,\"completionTokens\":20,"
 			    "\"durationMs\":5,\"requestsUsed\":1,\"requestsMax\":2}");
@@ -285,7 +286,7 @@ static void a_whole_run(void **state)
 	/* Nothing is taken any more, and the token is dead. */
 	assert_int_equal(consume("whole", &cap), ERR_INACTIVE_RUN_TOKEN);
 	assert_int_equal(GATEWAY(st_call_cap_check(gateway, &check, NULL, &cap, NULL)), ERR_INACTIVE_RUN_TOKEN);
-	assert_int_equal(GATEWAY(st_call_model_called(gateway, &called, NULL, &ok, NULL)),
+	assert_int_equal(GATEWAY(st_call_model_called(gateway, &called, NULL, &said, NULL)),
 			 ERR_RUN_SESSION_EVENTS_REJECTED);
 	ev.data = BYTES("{}");
 	assert_int_equal(STEWARD(st_call_run_event(steward, &ev, NULL, &ok, NULL)), ERR_RUN_SESSION_EVENTS_REJECTED);

@@ -140,8 +140,8 @@ static void call_work(struct ask *a, int index)
 	while (!tally->stop) {
 		struct st_model_called m = {
 		    .tenant = "acme", .run = "load", .status = 200, .outcome = "ok", .prompt_tokens = 3};
-		struct st_ok ok;
-		if (st_call_model_called(a, &m, NULL, &ok, NULL) != ERR_OK)
+		struct st_called_is said;
+		if (st_call_model_called(a, &m, NULL, &said, NULL) != ERR_OK)
 			_exit(1);
 		tally->called++;
 	}

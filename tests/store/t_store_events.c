@@ -47,8 +47,8 @@ static void events(void **state)
 	assert_int_equal(a.accepted, 0);
 	/* The control plane still writes. */
 	struct st_model_called called = {.tenant = "acme", .run = "events", .outcome = "ok"};
-	struct st_ok ok;
-	assert_int_equal(GATEWAY(st_call_model_called(gateway, &called, NULL, &ok, NULL)), ERR_OK);
+	struct st_called_is said;
+	assert_int_equal(GATEWAY(st_call_model_called(gateway, &called, NULL, &said, NULL)), ERR_OK);
 	assert_int_equal(finish("events", RUN_EV_FAIL, false, "sandbox_agent_failed", &s), ERR_OK);
 	assert_int_equal(append("events", "x", 2, 1, &a), ERR_RUN_SESSION_EVENTS_REJECTED);
 	const char *all = events_of("events", NULL);
@@ -215,11 +215,77 @@ static void subscribers(void **state)
 	ask_free(all);
 }
 
+static bool called(const char *run, enum err want)
+{
+	struct st_model_called m = {.tenant = "acme", .run = run, .outcome = "ok"};
+	struct st_called_is is = {0};
+	assert_int_equal(GATEWAY(st_call_model_called(gateway, &m, NULL, &is, NULL)), want);
+	return is.deliver;
+}
+
+/* A gateway hears of runs that lost their capability, once each, and of nothing else that happens to them. */
+static void revocations(void **state)
+{
+	(void)state;
+	static const char *const runs[] = {"revoked", "cancelled", "ended", "last"};
+	struct st_subscribe all = {.tenant = "", .run = ""};
+	struct ask *ear = rig_ask(&rig, RIG_GATEWAY);
+	struct st_cap_is cap;
+	struct st_run_state s;
+	struct st_events_taken taken;
+	struct ask_answer got;
+	struct st_woken w;
+	struct st_ok ok;
+
+	assert_int_equal(st_call_subscribe(ear, &all, NULL, &ok, NULL), ERR_OK);
+	for (int i = 0; i < 4; i++) {
+		struct st_cap_revoke m = {.tenant = "acme", .run = runs[i]};
+		assert_int_equal(rig_running(fcgi, steward, "acme", runs[i], 5), ERR_OK);
+		assert_int_equal(consume(runs[i], &cap), ERR_OK);
+		assert_int_equal(append(runs[i], "step", 20, 1, &taken), ERR_OK);
+		assert_true(called(runs[i], ERR_OK));
+		if (i == 1)
+			assert_int_equal(cancel(runs[i], &s), ERR_OK);
+		else if (i == 2)
+			assert_int_equal(finish(runs[i], RUN_EV_FAIL, false, "sandbox_agent_failed", &s), ERR_OK);
+		else
+			assert_int_equal(STEWARD(st_call_cap_revoke(steward, &m, NULL, &ok, NULL)), ERR_OK);
+		/* From then on no answer of a model may go to the box. */
+		assert_false(called(runs[i], i == 2 ? ERR_RUN_SESSION_EVENTS_REJECTED : ERR_OK));
+		if (i == 1)
+			assert_int_equal(finish(runs[i], RUN_EV_FAIL, false, "", &s), ERR_OK);
+		assert_int_equal(ask_wait(ear, 10000, &got), 1);
+		assert_true(st_get_woken(got.frame, got.len, &w));
+		assert_string_equal(w.run, runs[i]);
+		assert_string_equal(w.tenant, "acme");
+	}
+	ask_free(ear);
+}
+
+/* What a call came to is answered before it is durable, so that many share a flush; whoever looks then sees it. */
+static void called_early(void **state)
+{
+	(void)state;
+	enum { TIMES = 200 };
+	struct st_stat m = {0};
+	struct st_stats_are before, after;
+
+	assert_int_equal(rig_running(fcgi, steward, "acme", "early", 5), ERR_OK);
+	assert_int_equal(st_call_stat(admin, &m, NULL, &before, NULL), ERR_OK);
+	for (int i = 0; i < TIMES; i++)
+		assert_true(called("early", ERR_OK));
+	assert_int_equal(run_is("early").last_sequence, 3 + TIMES);
+	assert_int_equal(st_call_stat(admin, &m, NULL, &after, NULL), ERR_OK);
+	assert_true(after.commits - before.commits >= TIMES);
+	assert_true(after.flushes > before.flushes && after.flushes - before.flushes < TIMES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(events), cmocka_unit_test(many_lines),  cmocka_unit_test(approvals),
-	    cmocka_unit_test(lists),  cmocka_unit_test(subscribers),
+	    cmocka_unit_test(events),       cmocka_unit_test(many_lines),  cmocka_unit_test(approvals),
+	    cmocka_unit_test(lists),        cmocka_unit_test(subscribers), cmocka_unit_test(revocations),
+	    cmocka_unit_test(called_early),
 	};
 	return cmocka_run_group_tests(tests, steps_setup, steps_teardown);
 }
