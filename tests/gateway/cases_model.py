@@ -136,6 +136,11 @@ def test_bad_bodies(rig, model):
              "stream_options": {}, "logprobs": True, "metadata": {"api_base": "x"}, "temperature": 0}
     for key, value in extra.items():
         cases.append((dict(BASE, **{key: value}), "unknown_field", key))
+    for value in (4096, 4096.0, -1, "4096"):
+        cases.append((dict(BASE, max_tokens=value), "unknown_field", "max_tokens"))
+    cases.append((json.dumps(dict(BASE, max_tokens=0)).replace(": 0}", ": 1e400}").encode(), "unknown_field", "max_tokens"))
+    for kind in ("web_search", "web_search_preview", "code_interpreter", "mcp"):
+        cases.append((dict(BASE, tools=[{"type": kind}]), "invalid_tools", "tools[0].type"))
     for key in ("api_base", "base_url", "api_key", "extra_headers", "extra_body", "user_config"):
         cases += [
             (dict(BASE, **{key: "http://127.0.0.1:1"}), "unknown_field", key),

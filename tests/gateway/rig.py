@@ -58,6 +58,7 @@ class Rig:
         self.folder = folder
         os.chmod(folder, 0o711)
         self.runs = 0
+        self.tokens = set()
         self.harness = subprocess.Popen([os.path.join(BUILD, "tests/gateway/harness")], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, env=dict(os.environ, **(env or {})))
 
@@ -102,7 +103,9 @@ class Rig:
 
 class Run:
     def token(self, audience="model", ago=0):
-        return self.rig.tell("token", audience, self.tenant, self.id, self.model, ago)[0]
+        token = self.rig.tell("token", audience, self.tenant, self.id, self.model, ago)[0]
+        self.rig.tokens.add(token)
+        return token
 
     def shown(self):
         state, used, prompt, completion, last = self.rig.tell("show", self.tenant, self.id)

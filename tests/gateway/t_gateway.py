@@ -26,7 +26,9 @@ def no_trace(rig, model):
     for path in glob.glob(rig.folder + "/**", recursive=True):
         if os.path.isfile(path) and ".scenario." not in path:
             with open(path, "rb") as f:
-                check(key not in f.read(), "the key is in " + os.path.basename(path))
+                data = f.read()
+            check(key not in data, "the key is in " + os.path.basename(path))
+            check(not any(t.encode() in data for t in rig.tokens), "a run's token is in " + os.path.basename(path))
     for name in ("cmdline", "environ"):
         with open("/proc/%d/%s" % (rig.pid, name), "rb") as f:
             check(key not in f.read(), "the key is in " + name)

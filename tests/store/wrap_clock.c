@@ -1,5 +1,5 @@
 /*
- * Linked into a stored of its own with --wrap=clock_ms: the clock plus the milliseconds in the file that
+ * Linked into a stored or a gateway of its own with --wrap=clock_ms: the clock plus the milliseconds in the file that
  * PINFOLD_TEST_CLOCK names, so that a test can set the clock of one process.
  */
 #include <stdint.h>
@@ -9,10 +9,16 @@
 uint64_t __real_clock_ms(void);
 uint64_t __wrap_clock_ms(void);
 
+/* Before main clears its environment. */
+static const char *path;
+__attribute__((constructor)) static void remember(void)
+{
+	path = getenv("PINFOLD_TEST_CLOCK");
+}
+
 uint64_t __wrap_clock_ms(void)
 {
 	long long offset = 0;
-	const char *path = getenv("PINFOLD_TEST_CLOCK");
 	FILE *f = path != NULL ? fopen(path, "r") : NULL;
 	if (f != NULL) {
 		if (fscanf(f, "%lld", &offset) != 1)
