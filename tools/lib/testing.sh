@@ -120,7 +120,7 @@ with_instance() {
 	PINFOLD_URL=$(printf '%s' "$line" | sed 's/.*"url":"\([^"]*\)".*/\1/')
 	PINFOLD_INSTANCE=$work/root PINFOLD_CLI=$work/root/usr/bin/pinfold
 	for test; do
-		one "$label ${test#"$top"/}" "$test"
+		PINFOLD_BUILD=$dir one "$label ${test#"$top"/}" "$test"
 	done
 	reports "$label"
 	kill -TERM "$up_pid"
