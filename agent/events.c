@@ -53,7 +53,7 @@ bool event_post(struct events *e, const char *type, const char *data)
 		jw_open(&w, '{');
 		jw_key(&w, "lines");
 		jw_open(&w, '[');
-		jw_strn(&w, (const char *)line.p, line.n);
+		jw_buf(&w, &line);
 		jw_close(&w, ']');
 		jw_close(&w, '}');
 		buf_addf(&path, "/runs/%s/events", e->task->id);

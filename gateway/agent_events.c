@@ -71,21 +71,23 @@ static void write_text(struct jw *w, const struct json *v, unsigned depth)
 		}
 	buf_init(&b, DATA_TOTAL);
 	text_clean(&b, v->text, v->len, kind, cap);
-	jw_strn(w, (const char *)b.p, b.n);
+	jw_buf(w, &b);
 }
 
 /* A key that cleaning would change is left out with its value: two keys must not become one. */
-static bool key_clean(const char *key)
+static bool key_clean(struct jw *w, const char *key)
 {
 	struct buf b own_buf = {0};
 	buf_init(&b, DATA_TOTAL);
-	return !text_clean(&b, key, strlen(key), TEXT_LINE, KEY_MAX);
+	bool changed = text_clean(&b, key, strlen(key), TEXT_LINE, KEY_MAX);
+	w->b->failed = w->b->failed || buf_failed(&b);
+	return !changed;
 }
 
 static void write_members(struct jw *w, const struct json *o, unsigned depth)
 {
 	for (const struct json *m = o->child; m; m = m->next) {
-		if (!key_clean(m->key) || (depth == 0 && strcmp(m->key, "agent_sequence") == 0))
+		if (!key_clean(w, m->key) || (depth == 0 && strcmp(m->key, "agent_sequence") == 0))
 			continue;
 		jw_key(w, m->key);
 		write_clean(w, m, depth + 1);

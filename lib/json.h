@@ -54,6 +54,9 @@ void jw_close(struct jw *w, char bracket); /* '}' or ']' */
 void jw_key(struct jw *w, const char *key);
 void jw_str(struct jw *w, const char *s);
 void jw_strn(struct jw *w, const char *s, size_t n); /* n bytes of valid UTF-8; anything else becomes U+FFFD */
+/* What text holds. A buffer that failed (it has no memory for a part of it) fails the writer's: a text that is
+ * shorter than it should be must not be taken for the whole. */
+void jw_buf(struct jw *w, const struct buf *text);
 void jw_int(struct jw *w, int64_t v);
 void jw_bool(struct jw *w, bool v);
 void jw_null(struct jw *w);

@@ -106,6 +106,14 @@ void jw_strn(struct jw *w, const char *s, size_t n)
 	quoted(w->b, s, n);
 }
 
+void jw_buf(struct jw *w, const struct buf *text)
+{
+	if (buf_failed(text))
+		w->b->failed = true;
+	else
+		jw_strn(w, (const char *)text->p, text->n);
+}
+
 void jw_str(struct jw *w, const char *s)
 {
 	jw_strn(w, s, strlen(s));

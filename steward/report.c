@@ -212,7 +212,7 @@ void report_result(struct buf *out, const struct run *r)
 	if (r->judged && !r->accepted) {
 		jw_kstr(&w, "error", err_code(r->judged_error));
 		jw_key(&w, "path");
-		jw_strn(&w, (const char *)r->field.p, r->field.n);
+		jw_buf(&w, &r->field);
 	}
 	jw_close(&w, '}');
 	put_raw(&w, "verification", report_verification, r);
@@ -226,7 +226,7 @@ void report_result(struct buf *out, const struct run *r)
 	jw_key(&w, "claim");
 	jw_open(&w, '{');
 	jw_key(&w, "status");
-	jw_strn(&w, (const char *)r->claimed.p, r->claimed.n);
+	jw_buf(&w, &r->claimed);
 	put_raw(&w, "summary", report_summary, r);
 	jw_close(&w, '}');
 	jw_close(&w, '}');

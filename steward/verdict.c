@@ -233,7 +233,7 @@ bool verdict_judge(struct app *app, struct run *r)
 	if (!r->accepted) {
 		jw_kstr(&w, "error", err_code(r->judged_error));
 		jw_key(&w, "path");
-		jw_strn(&w, (const char *)r->field.p, r->field.n);
+		jw_buf(&w, &r->field);
 	}
 	jw_close(&w, '}');
 	tell_event(app, r, "run.changes_judged", &b);

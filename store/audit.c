@@ -39,7 +39,7 @@ static void put_text(struct jw *w, const char *key, const char *s, size_t cap)
 	if (s != NULL)
 		text_log(&clean, s, strlen(s), cap);
 	jw_key(w, key);
-	jw_strn(w, clean.p != NULL ? (const char *)clean.p : "", clean.n);
+	jw_buf(w, &clean);
 }
 
 static void put_value(const struct audit *a, struct jw *w, const struct audit_row *row, const struct audit_value *v)

@@ -295,11 +295,29 @@ static void t_writer(void **state)
 	assert_true(buf_failed(&b));
 }
 
+/* A text of which a part found no memory is no text. */
+static void t_writer_of_buffers(void **state)
+{
+	(void)state;
+	own_buf struct buf b, text;
+	struct jw w;
+	buf_init(&b, 4096);
+	buf_init(&text, 4);
+	jw_init(&w, &b);
+	jw_buf(&w, &text);
+	buf_adds(&text, "abcd");
+	jw_buf(&w, &text);
+	assert_string_equal(buf_cstr(&b), "\"\",\"abcd\"");
+	buf_adds(&text, "e");
+	jw_buf(&w, &text);
+	assert_true(buf_failed(&b));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(t_refused), cmocka_unit_test(t_accepted),
-					   cmocka_unit_test(t_depth),   cmocka_unit_test(t_many),
-					   cmocka_unit_test(t_no_leak), cmocka_unit_test(t_integers),
-					   cmocka_unit_test(t_members), cmocka_unit_test(t_writer)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(t_refused), cmocka_unit_test(t_accepted), cmocka_unit_test(t_depth),
+	    cmocka_unit_test(t_many),    cmocka_unit_test(t_no_leak),  cmocka_unit_test(t_integers),
+	    cmocka_unit_test(t_members), cmocka_unit_test(t_writer),   cmocka_unit_test(t_writer_of_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
