@@ -23,6 +23,11 @@ while read -r name may; do
 		;;
 	esac
 	checked=$((checked + 1))
+	# Of the fault harness (tests/fault/shim.c).
+	if grep -q 'pinfold fault build' "$file"; then
+		echo "$name: holds the shim of the fault harness"
+		bad=1
+	fi
 	for lib in $needed; do
 		short=${lib%%.so*}
 		case " libc ld-linux-x86-64 ld-linux-aarch64 $may " in
@@ -46,5 +51,9 @@ pinfold-conf     libconfuse libcrypto
 pinfold-agent    libcurl libyajl
 pinfold          libcurl libconfuse libcrypto libyajl
 LIST
+for file in "$build"/tests/fault/faulty-*; do
+	case $file in *.o | *'*'*) continue ;; esac
+	grep -q 'pinfold fault build' "$file" || { echo "$file: lacks the shim, by which it would be found"; bad=1; }
+done
 echo "$checked programs checked"
 exit $bad

@@ -1,0 +1,58 @@
+#!/bin/bash
+# broken.sh [NAME...]: shows that the fault harness can fail. For each rule (or those named) it copies the tree, breaks the
+# rule there by one edit, builds the copy and runs chaos until that notices. A rule that is broken unnoticed is a failure,
+# and so is an edit that no longer finds its place. As root; works in folders of its own.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
+say() { printf '%s\n' "$*" >&2; }
+work=$(mktemp -d /tmp/pinfold-broken.XXXXXX) || exit 1
+chmod 711 "$work"
+trap 'rm -rf --one-file-system "$work"' EXIT
+trap 'exit 143' TERM INT
+
+# Each: the file, an edit for sed, faults that bring it out, and what is broken.
+rules() {
+	cat <<'T'
+early	steward/run.c	s/^	log_info("run %s of %s: cancel in step %s".*/&\n	r->boxes = 0;\n	run_settle(app, r);\n	return;/	stop agent,kill agent	a terminal state is committed before the box is gone
+refund	store/op_capability.c	s/^	r.prompt_tokens += m->prompt_tokens;/	struct rec_capability back;\n	if (m->status != 200 \&\& capability_get(t, m->tenant, m->run, \&back) \&\& back.used_requests > 0) {\n		back.used_requests--;\n		capability_put(t, m->tenant, m->run, \&back);\n		r.used_requests = back.used_requests;\n	}\n&/	kill gateway,kill fcgi	a unit of the budget is given back
+deaf	steward/sweep.c	s/^	app->resync_at = timer_ms() + (app->resync.*/	app->resync_at = UINT64_MAX;/	lost wake-up	a wake-up that was lost is made good by nothing
+hasty	store/batch.c	s/^	store_flush(sv->store);/	send_answers(sv);\n&/	power cut	an answer is sent before the flush
+T
+}
+
+bad=0 seen=0
+while IFS=$'\t' read -r name file edit faults what; do
+	case " $* " in "  " | *" $name "*) ;; *) continue ;; esac
+	seen=$((seen + 1))
+	say "breaking a rule: $what"
+	rm -rf "$work/tree" "$work/build"
+	mkdir -p "$work/tree" "$work/build" || exit 1
+	(cd "$top" && git ls-files -z | xargs -0 cp --parents -t "$work/tree") || exit 1
+	cp "$work/tree/$file" "$work/before"
+	sed -i "$edit" "$work/tree/$file"
+	if cmp -s "$work/before" "$work/tree/$file"; then
+		echo "FAIL $name: the edit does not find its place in $file"
+		bad=$((bad + 1))
+		continue
+	fi
+	if ! (cd "$work/tree" && autoreconf -fi && cd "$work/build" && ../tree/configure -q --prefix=/usr --sysconfdir=/etc \
+		--localstatedir=/var --libexecdir=/usr/libexec && make -j"$(nproc)") >"$work/log" 2>&1; then
+		tail -n 20 "$work/log"
+		echo "FAIL $name: the copy does not build"
+		bad=$((bad + 1))
+		continue
+	fi
+	make -C "$work/build" chaos ROUNDS="${ROUNDS:-60}" SEED="${SEED:-0}" ONLY="$faults" KEEP="$work/kept" >"$work/log" 2>&1
+	status=$?
+	rounds=$(grep -c '^round' "$work/log")
+	rm -rf --one-file-system "$work/kept"
+	if [ $status -ne 0 ] && grep -q '^VIOLATION' "$work/log"; then
+		echo "ok $name: noticed after $rounds rounds: $(grep -m 1 '^VIOLATION' "$work/log" | cut -c 1-300)"
+	else
+		tail -n 20 "$work/log"
+		echo "FAIL $name: not noticed in $rounds rounds"
+		bad=$((bad + 1))
+	fi
+done < <(rules)
+echo "$((seen - bad)) passed, $bad failed"
+[ $bad -eq 0 ] && [ $seen -gt 0 ]
