@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/chan.h"
@@ -262,6 +263,43 @@ static void revocations(void **state)
 	ask_free(ear);
 }
 
+/* A revocation and what a call came to, in one batch: the later does not hide the earlier, and the answer is kept back.
+ */
+static void revoked_in_one_batch(void **state)
+{
+	(void)state;
+	struct st_subscribe all = {.tenant = "", .run = ""};
+	struct ask *ear = rig_ask(&rig, RIG_GATEWAY), *one = rig_ask(&rig, RIG_STEWARD),
+		   *two = rig_ask(&rig, RIG_GATEWAY);
+	struct st_cap_revoke revoke = {.tenant = "acme", .run = "batch"};
+	struct st_model_called m = {.tenant = "acme", .run = "batch", .outcome = "ok"};
+	uint8_t first[ST_MAX_CAP_REVOKE], second[ST_MAX_MODEL_CALLED];
+	struct ask_answer got;
+	struct st_called_is is;
+	struct st_woken w;
+	struct st_ok ok;
+	int status;
+
+	assert_int_equal(st_call_subscribe(ear, &all, NULL, &ok, NULL), ERR_OK);
+	assert_int_equal(rig_running(fcgi, steward, "acme", "batch", 5), ERR_OK);
+	assert_int_equal(kill(rig.pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(rig.pid, &status, WUNTRACED), rig.pid);
+	size_t n = st_put_cap_revoke(first, sizeof first, ask_op(one), &revoke);
+	assert_int_equal(chan_send(ask_fd(one), first, n, NULL, 0), 0);
+	n = st_put_model_called(second, sizeof second, ask_op(two), &m);
+	assert_int_equal(chan_send(ask_fd(two), second, n, NULL, 0), 0);
+	assert_int_equal(kill(rig.pid, SIGCONT), 0);
+	assert_int_equal(ask_wait(two, 10000, &got), 1);
+	assert_true(st_get_called_is(got.frame, got.len, &is));
+	assert_false(is.deliver);
+	assert_int_equal(ask_wait(ear, 10000, &got), 1);
+	assert_true(st_get_woken(got.frame, got.len, &w));
+	assert_string_equal(w.run, "batch");
+	ask_free(ear);
+	ask_free(one);
+	ask_free(two);
+}
+
 /* What a call came to is answered before it is durable, so that many share a flush; whoever looks then sees it. */
 static void called_early(void **state)
 {
@@ -283,8 +321,13 @@ static void called_early(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(events),       cmocka_unit_test(many_lines),  cmocka_unit_test(approvals),
-	    cmocka_unit_test(lists),        cmocka_unit_test(subscribers), cmocka_unit_test(revocations),
+	    cmocka_unit_test(events),
+	    cmocka_unit_test(many_lines),
+	    cmocka_unit_test(approvals),
+	    cmocka_unit_test(lists),
+	    cmocka_unit_test(subscribers),
+	    cmocka_unit_test(revocations),
+	    cmocka_unit_test(revoked_in_one_batch),
 	    cmocka_unit_test(called_early),
 	};
 	return cmocka_run_group_tests(tests, steps_setup, steps_teardown);
