@@ -17,6 +17,7 @@ from rig import *  # noqa: E402,F403
 from tap import Tap, bomb  # noqa: E402
 
 PATIENCE = 60
+cuts = []  # seconds from what ended a call to the provider's seeing it: told, not judged
 
 
 def wait(what):
@@ -63,10 +64,13 @@ def test_revoked_under_way(rig, tap):
         for kind in ("HANG", "DRIP"):
             run = rig.run(2)
             call = Call(run, tap, kind)
+            began = time.monotonic()
             rig.tell(how, run.tenant, run.id)
+            cut = wait(lambda: tap.lost(call.text)) and time.monotonic() - began
+            cuts.append(cut)
             what = "%s under a call that %ss" % (how, kind)
             call.refused(what, None if how == "finish" else "inactive_run_token")
-            check(wait(lambda: tap.lost(call.text)), what + ": the provider is hung up on")
+            check(cut, what + ": the provider is hung up on")
             same(run.chat(token=call.token).code, "inactive_run_token", what + ": the next call")
     same(tap.lost(other.text), 0, "another run's call goes on")
     tap.release()
@@ -98,9 +102,11 @@ def test_client_leaves(rig, tap):
                 check(wait(lambda: tap.asked(text)), text + ": it reached the provider")
             else:
                 same(Answer(s.recv(65536)).code, "model_request_budget_exhausted", text)
+            began = time.monotonic()
             s.close()
             if n < 3:
                 check(wait(lambda: tap.lost(text)), text + ": the provider is hung up on")
+                cuts.append(time.monotonic() - began)
         same(tap.asked(" of " + run.id), 3, "a client that leaves gets no unit back")
         same(run.shown()["used"], 3, "the counter")
         called = wait(lambda: [d["outcome"] for _, k, d in run.events() if k == "model.called"])
@@ -293,6 +299,8 @@ def main():
                         print("".join(open(os.path.join(f, log)).readlines()[-20:]))
         remove(top)
         remove(second)
+    if cuts:
+        print("calls under way were cut off after at most %.0f ms" % (1000 * max(cuts)))
     print("%d passed, %d failed" % (counts["passed"], counts["failed"]))
     return 1 if counts["failed"] else 0
 
