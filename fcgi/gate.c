@@ -5,7 +5,7 @@
 #include "fcgi/gate.h"
 #include <string.h>
 
-enum { REC_BEGIN = 1, REC_PARAMS = 4, HEADER = 8, BEGIN_BODY = 8, KEEP_CONN = 1, ROLES = 3 };
+enum { REC_BEGIN = 1, REC_PARAMS = 4, REC_STDIN = 5, HEADER = 8, BEGIN_BODY = 8, KEEP_CONN = 1, ROLES = 3 };
 
 /* One length of a name-value pair: 7 bits, or 31 bits in four bytes. False: cut off. */
 static bool take_length(const uint8_t **p, size_t *left, size_t *out)
@@ -57,6 +57,20 @@ static bool read_pairs(struct gate *g, size_t n)
 	return true;
 }
 
+/* Is a whole STDIN stream there? Only for knowing whether reading it may block: libfcgi judges it. */
+static bool holds_input(const struct gate *g, const uint8_t *p, size_t n)
+{
+	while (n >= HEADER) {
+		size_t len = (size_t)(p[4] << 8 | p[5]), all = HEADER + len + p[6];
+		if (p[1] != REC_STDIN || (uint16_t)(p[2] << 8 | p[3]) != g->id || n < all)
+			return false;
+		if (len == 0)
+			return true;
+		p += all, n -= all;
+	}
+	return false;
+}
+
 enum gate_verdict gate_read(struct gate *g, const uint8_t *p, size_t n)
 {
 	const uint8_t *start = p;
@@ -86,6 +100,7 @@ enum gate_verdict gate_read(struct gate *g, const uint8_t *p, size_t n)
 				return GATE_ROLE;
 		} else if (len == 0) {
 			g->used = (size_t)(p - start) + pad;
+			g->complete = holds_input(g, p + pad, n - pad);
 			return read_pairs(g, got) ? GATE_WHOLE : GATE_BAD;
 		} else {
 			memcpy(g->stream + got, p, len);

@@ -26,8 +26,9 @@ struct gate_param {
 struct gate {
 	uint16_t id, role;
 	bool keep;
-	bool many;   /* more than GATE_NAMES: the first ones are in params */
-	size_t used; /* bytes up to the end of PARAMS, once whole */
+	bool many;     /* more than GATE_NAMES: the first ones are in params */
+	size_t used;   /* bytes up to the end of PARAMS, once whole */
+	bool complete; /* the request's body, if it has any, is there to its end as well */
 	size_t nparams;
 	struct gate_param params[GATE_NAMES];
 	char text[GATE_PARAMS + 2 * GATE_NAMES];

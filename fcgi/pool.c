@@ -1,5 +1,5 @@
-/* See pool.h. Every change of a row's state, and every close, happens under the lock: the watchdog never
- * shuts down a descriptor that has become another's. */
+/* See pool.h. Every change of a row's state happens under the lock, and a descriptor is closed only once its row
+ * is free of it: the watchdog never shuts down a descriptor that has become another's. */
 #include "fcgi/pool.h"
 #include "lib/die.h"
 #include "lib/num.h"
@@ -20,15 +20,14 @@ enum {
 	STOP_MS = 1500,
 	LISTEN_AGAIN_MS = 100,
 	STACK = 256 * 1024,
-	SPARE_CONNS = 256,
-	EVENTS = 64
+	SPARE_CONNS = 256
 };
-/* Values of epoll data above any row. */
-enum { TAG_LISTENER = 1u << 30, TAG_CONTROL, TAG_SIGNAL };
+/* Epoll data: turn << 32 | row. A row above any is the listener. */
+#define LISTENER UINT32_MAX
 
-static void watch(struct pool *p, int fd, uint32_t tag, uint32_t events, int op)
+static void arm(struct pool *p, int fd, uint64_t data, uint32_t events, int op)
 {
-	struct epoll_event e = {.events = events, .data.u32 = tag};
+	struct epoll_event e = {.events = events | EPOLLONESHOT, .data.u64 = data};
 	if (epoll_ctl(p->epoll, op, fd, &e) != 0)
 		log_error("epoll_ctl: %m");
 }
@@ -37,36 +36,33 @@ void pool_init(struct pool *p)
 {
 	p->nconns = p->most + SPARE_CONNS;
 	p->conns = calloc(p->nconns, sizeof *p->conns);
-	p->queue = calloc(p->nconns, sizeof *p->queue);
+	p->free = calloc(p->nconns, sizeof *p->free);
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (p->conns == NULL || p->queue == NULL || p->epoll < 0)
+	if (p->conns == NULL || p->free == NULL || p->epoll < 0)
 		fatal("cannot start: %m");
+	for (uint32_t i = 0; i < p->nconns; i++)
+		p->free[i] = p->nconns - 1 - i;
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->work, NULL);
 }
 
-static void drop(struct pool *p, struct conn *c)
+/* Frees the row. The descriptor, now nobody's, is the caller's to close. */
+static int give_up(struct pool *p, struct conn *c)
 {
-	close(c->fd);
+	int fd = c->fd;
 	free(c->held);
 	c->held = NULL;
 	c->state = CONN_FREE;
 	c->fd = -1;
-	p->used--;
-}
-
-static bool has_input(int fd)
-{
-	char one;
-	return recv(fd, &one, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+	p->free[p->nconns - p->used--] = (uint32_t)(c - p->conns);
+	return fd;
 }
 
 static void *work(void *arg);
 
-/* Adds a worker unless two would be idle with all that is queued. */
+/* Adds a worker unless two would wait. */
 static void grow(struct pool *p)
 {
-	if (p->threads >= p->most || (p->threads >= p->start && p->idle >= p->queued + 2))
+	if (p->threads >= p->most || (p->threads >= p->start && p->idle >= 2))
 		return;
 	pthread_attr_t attr;
 	pthread_t t;
@@ -80,42 +76,12 @@ static void grow(struct pool *p)
 	pthread_attr_destroy(&attr);
 }
 
-static void enqueue(struct pool *p, struct conn *c)
-{
-	c->state = CONN_QUEUED;
-	p->queue[(p->head + p->queued++) % p->nconns] = (uint32_t)(c - p->conns);
-	p->wake++;
-	grow(p);
-}
-
-/* Gives the lock up, and only then wakes as many workers as there is new work: they would wait for it. */
-static void unlock_and_wake(struct pool *p)
-{
-	uint32_t n = p->wake;
-	p->wake = 0;
-	pthread_mutex_unlock(&p->lock);
-	while (n-- > 0)
-		pthread_cond_signal(&p->work);
-}
-
-static struct conn *dequeue(struct pool *p)
-{
-	while (p->queued == 0)
-		pthread_cond_wait(&p->work, &p->lock);
-	struct conn *c = &p->conns[p->queue[p->head]];
-	p->head = (p->head + 1) % p->nconns;
-	p->queued--;
-	p->idle--;
-	c->state = CONN_BUSY;
-	return c;
-}
-
 static void wait_for_more(struct pool *p, struct conn *c)
 {
 	c->state = CONN_IDLE;
 	c->turn = p->turns++;
-	watch(p, c->fd, (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
-	      c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD);
+	arm(p, c->fd, (uint64_t)c->turn << 32 | (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP,
+	    c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD);
 	c->watched = true;
 }
 
@@ -131,118 +97,173 @@ static void keep(struct pool *p, struct conn *c)
 	wait_for_more(p, c);
 }
 
-static void *work(void *arg)
+static bool has_input(int fd)
 {
-	struct pool *p = arg;
-	struct worker *w = worker_new(p);
-	pthread_mutex_lock(&p->lock);
-	while (w != NULL) {
-		struct conn *c = dequeue(p);
-		bool asked_keep;
-		pthread_mutex_unlock(&p->lock);
-		enum serve_end end = serve(w, c, &asked_keep);
-		pthread_mutex_lock(&p->lock);
-		p->idle++;
-		if (end == SERVE_KEEP)
-			keep(p, c);
-		else if (end == SERVE_MORE)
-			wait_for_more(p, c);
-		else
-			drop(p, c);
-	}
-	p->threads--, p->idle--;
-	pthread_mutex_unlock(&p->lock);
-	log_error("a thread could not start: no memory");
-	return NULL;
+	char one;
+	return recv(fd, &one, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
-/* Makes room by ending the connection that has waited longest. False: none waits. */
+/* Makes room by ending the connection that has waited longest; one whose next request is there only waits for a
+ * worker. False: there is none. */
 static bool evict(struct pool *p)
 {
 	struct conn *oldest = NULL;
 	for (uint32_t i = 0; i < p->nconns; i++) {
 		struct conn *c = &p->conns[i];
-		if (c->state == CONN_IDLE && (oldest == NULL || c->turn < oldest->turn))
+		/* By their distance, since the count of turns begins anew one day. */
+		if (c->state == CONN_IDLE && (oldest == NULL || p->turns - c->turn > p->turns - oldest->turn) &&
+		    !has_input(c->fd))
 			oldest = c;
 	}
 	if (oldest == NULL)
 		return false;
-	drop(p, oldest);
+	close(give_up(p, oldest));
 	return true;
 }
 
-static void listen_on(struct pool *p, bool on)
+static void listen_again(struct pool *p)
 {
-	if (on != p->listening)
-		watch(p, p->listener, TAG_LISTENER, on ? EPOLLIN : 0, EPOLL_CTL_MOD);
-	p->listening = on;
+	arm(p, p->listener, LISTENER, EPOLLIN, EPOLL_CTL_MOD);
+}
+
+/* Leaves the listener unarmed: the main thread will arm it. */
+static void listen_later(struct pool *p)
+{
+	p->listening = false;
 	p->listen_again = timer_ms() + LISTEN_AGAIN_MS;
 }
 
-static void admit(struct pool *p, int fd)
+/* Is there a row for one more connection? Nobody else takes any meanwhile. */
+static bool has_row(struct pool *p)
 {
-	struct timeval patience = {.tv_sec = POOL_IO_SECONDS};
-	struct conn *c = p->conns;
-	while (c->state != CONN_FREE)
-		c++;
-	/* An accepted socket does not inherit these from the listener. */
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-	*c = (struct conn){.fd = fd};
-	c->deadline = timer_ms() + p->deadline_ms;
-	p->used++;
-	/* Most web servers have sent the request by now. */
-	if (has_input(fd))
-		enqueue(p, c);
-	else
-		wait_for_more(p, c);
+	if (atomic_load(&p->used) < p->nconns)
+		return true;
+	pthread_mutex_lock(&p->lock);
+	bool row = atomic_load(&p->used) < p->nconns || evict(p);
+	if (!row) {
+		if (!p->said_full)
+			log_warn("all %u connections are in use; new ones wait", p->nconns);
+		p->said_full = true;
+		listen_later(p);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return row;
 }
 
-static void accept_all(struct pool *p)
+/* accept failed for want of descriptors or memory. True: there is room now. */
+static bool make_room(struct pool *p, int why)
 {
-	for (int i = 0; i < EVENTS; i++) {
-		if (p->used == p->nconns && !evict(p)) {
-			if (!p->said_full)
-				log_warn("all %u connections are in use; new ones wait", p->nconns);
-			p->said_full = true;
-			listen_on(p, false);
-			return;
-		}
+	pthread_mutex_lock(&p->lock);
+	errno = why;
+	if (!p->said_full)
+		log_warn("accept: %m; the longest idle connections are ended for new ones");
+	p->said_full = true;
+	bool room = evict(p);
+	if (!room)
+		listen_later(p);
+	pthread_mutex_unlock(&p->lock);
+	return room;
+}
+
+/* -1: nobody waits any more, and *later says whether the listener must stay unarmed. */
+static int accept_one(struct pool *p, bool *later)
+{
+	struct pollfd pending = {.fd = p->listener, .events = POLLIN};
+	*later = false;
+	for (;;) {
 		int fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
-		if (fd >= 0) {
-			admit(p, fd);
-			continue;
-		}
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-			/* The kernel says so before it looks whether anybody waits. */
-			struct pollfd pending = {.fd = p->listener, .events = POLLIN};
-			int why = errno;
-			if (poll(&pending, 1, 0) != 1)
-				return;
-			errno = why;
-			if (!p->said_full)
-				log_warn("accept: %m; the longest idle connections are ended for new ones");
-			p->said_full = true;
-			if (evict(p))
-				continue;
-			listen_on(p, false);
-		}
-		return; /* EAGAIN, or a connection that is gone already */
+		if (fd >= 0 || (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM))
+			return fd; /* EAGAIN, or a connection that is gone already */
+		int why = errno;
+		/* The kernel says so before it looks whether anybody waits. */
+		if (poll(&pending, 1, 0) != 1)
+			return -1;
+		*later = !make_room(p, why);
+		if (*later)
+			return -1;
 	}
 }
 
-static void woke(struct pool *p, uint32_t row)
+/* The listener has woken this worker, and this worker alone until it is armed again. */
+static struct conn *take_new(struct pool *p)
+{
+	bool later;
+	if (atomic_load(&p->stopping) || !has_row(p))
+		return NULL;
+	int fd = accept_one(p, &later);
+	if (fd < 0) {
+		if (!later)
+			listen_again(p);
+		return NULL;
+	}
+	pthread_mutex_lock(&p->lock);
+	struct conn *c = &p->conns[p->free[p->nconns - 1 - p->used++]];
+	*c = (struct conn){.fd = fd, .state = CONN_BUSY, .deadline = timer_ms() + p->deadline_ms};
+	p->idle--;
+	grow(p);
+	pthread_mutex_unlock(&p->lock);
+	listen_again(p);
+	/* An accepted socket does not inherit it from the listener. */
+	const struct timeval patience = {.tv_sec = POOL_IO_SECONDS};
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+	return c;
+}
+
+/* A connection that waited has woken this worker; NULL: it was ended meanwhile. */
+static struct conn *take_waiting(struct pool *p, uint32_t row, uint32_t turn)
 {
 	struct conn *c = &p->conns[row];
-	if (c->state != CONN_IDLE)
-		return;
-	if (!has_input(c->fd)) {
-		drop(p, c);
-		return;
+	pthread_mutex_lock(&p->lock);
+	if (c->state == CONN_IDLE && c->turn == turn) {
+		c->state = CONN_BUSY;
+		if (c->held_n == 0)
+			c->deadline = timer_ms() + p->deadline_ms;
+		p->idle--;
+		grow(p);
+	} else {
+		c = NULL;
 	}
-	if (c->held_n == 0)
-		c->deadline = timer_ms() + p->deadline_ms;
-	enqueue(p, c);
+	pthread_mutex_unlock(&p->lock);
+	return c;
+}
+
+static void put_back(struct pool *p, struct conn *c, enum serve_end end)
+{
+	int fd = -1;
+	pthread_mutex_lock(&p->lock);
+	p->idle++;
+	if (end == SERVE_KEEP)
+		keep(p, c);
+	else if (end == SERVE_MORE)
+		wait_for_more(p, c);
+	else
+		fd = give_up(p, c);
+	pthread_mutex_unlock(&p->lock);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void *work(void *arg)
+{
+	struct pool *p = arg;
+	struct worker *w = worker_new(p);
+	while (w != NULL) {
+		struct epoll_event ev;
+		int n = epoll_wait(p->epoll, &ev, 1, -1);
+		if (n < 0 && errno != EINTR)
+			panic("epoll_wait: %m");
+		if (n < 1)
+			continue;
+		uint32_t row = (uint32_t)ev.data.u64;
+		struct conn *c = row == LISTENER ? take_new(p) : take_waiting(p, row, (uint32_t)(ev.data.u64 >> 32));
+		if (c != NULL)
+			put_back(p, c, serve(w, c));
+	}
+	pthread_mutex_lock(&p->lock);
+	p->threads--, p->idle--;
+	pthread_mutex_unlock(&p->lock);
+	log_error("a thread could not start: no memory");
+	return NULL;
 }
 
 static void watchdog(struct pool *p, uint64_t now)
@@ -253,7 +274,7 @@ static void watchdog(struct pool *p, uint64_t now)
 		case CONN_IDLE:
 			/* A kept connection may wait for its next request as long as there is room. */
 			if ((c->served == 0 || c->held_n > 0) && now >= c->deadline)
-				drop(p, c);
+				close(give_up(p, c));
 			break;
 		case CONN_BUSY:
 			if (now >= c->deadline + GRACE_MS && atomic_load(&c->overdue) < 2) {
@@ -265,15 +286,9 @@ static void watchdog(struct pool *p, uint64_t now)
 			}
 			break;
 		case CONN_FREE:
-		case CONN_QUEUED:
 			break;
 		}
 	}
-}
-
-static bool at_work(const struct pool *p)
-{
-	return p->queued > 0 || p->idle < p->threads;
 }
 
 /* sandboxd says who of the others serves. False: its end is closed. */
@@ -286,6 +301,34 @@ static bool hear(struct pool *p)
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
+/* Does everything that is due. Returns how long to wait for the next, or -1: the service has stopped. */
+static int turn(struct pool *p, uint64_t now, uint64_t stop_at, bool tick)
+{
+	pthread_mutex_lock(&p->lock);
+	if (tick)
+		watchdog(p, now);
+	if (stop_at == 0 && !p->listening && now >= p->listen_again) {
+		p->listening = true;
+		listen_again(p);
+	}
+	bool over = stop_at != 0 && (now >= stop_at || p->idle == p->threads);
+	int wait = stop_at != 0 || !p->listening ? SHORT_TICK_MS : TICK_MS;
+	pthread_mutex_unlock(&p->lock);
+	return over ? -1 : wait;
+}
+
+static void start_workers(struct pool *p)
+{
+	pthread_mutex_lock(&p->lock);
+	while (p->threads < p->start) {
+		uint32_t had = p->threads;
+		grow(p);
+		if (p->threads == had)
+			fatal("cannot start %u threads", p->start);
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
 void pool_run(struct pool *p)
 {
 	sigset_t stop;
@@ -296,50 +339,27 @@ void pool_run(struct pool *p)
 	int signals = signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals < 0)
 		fatal("signalfd: %m");
-	watch(p, p->listener, TAG_LISTENER, EPOLLIN, EPOLL_CTL_ADD);
-	watch(p, p->control, TAG_CONTROL, EPOLLIN | EPOLLRDHUP, EPOLL_CTL_ADD);
-	watch(p, signals, TAG_SIGNAL, EPOLLIN, EPOLL_CTL_ADD);
 	p->listening = true;
+	arm(p, p->listener, LISTENER, EPOLLIN, EPOLL_CTL_ADD);
+	start_workers(p);
+	struct pollfd heard[2] = {{.fd = p->control, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 	uint64_t stop_at = 0, next_tick = 0;
-	pthread_mutex_lock(&p->lock);
-	while (p->threads < p->start) {
-		uint32_t had = p->threads;
-		grow(p);
-		if (p->threads == had)
-			fatal("cannot start %u threads", p->start);
-	}
 	for (;;) {
-		struct epoll_event ev[EVENTS];
 		uint64_t now = timer_ms();
-		if (now >= next_tick) {
-			watchdog(p, now);
+		bool tick = now >= next_tick;
+		if (tick)
 			next_tick = now + TICK_MS;
-		}
-		if (stop_at != 0 && (now >= stop_at || !at_work(p)))
-			break;
-		if (stop_at == 0 && !p->listening && now >= p->listen_again)
-			listen_on(p, true);
-		int wait = !p->listening || stop_at != 0 ? SHORT_TICK_MS : TICK_MS;
-		unlock_and_wake(p);
-		int n = epoll_wait(p->epoll, ev, EVENTS, wait);
-		pthread_mutex_lock(&p->lock);
-		for (int i = 0; i < n; i++) {
-			switch (ev[i].data.u32) {
-			case TAG_LISTENER:
-				if (stop_at == 0)
-					accept_all(p);
-				break;
-			case TAG_CONTROL:
-				if (!hear(p))
-					return; /* sandboxd is gone */
-				break;
-			case TAG_SIGNAL:
-				stop_at = timer_ms() + STOP_MS;
-				listen_on(p, false);
-				break;
-			default:
-				woke(p, ev[i].data.u32);
-			}
+		int wait = turn(p, now, stop_at, tick);
+		if (wait < 0)
+			return;
+		if (poll(heard, 2, wait) <= 0)
+			continue;
+		if (heard[0].revents != 0 && !hear(p))
+			return; /* sandboxd is gone */
+		if (heard[1].revents != 0 && stop_at == 0) {
+			stop_at = timer_ms() + STOP_MS;
+			atomic_store(&p->stopping, true);
+			heard[1].fd = -1;
 		}
 	}
 }

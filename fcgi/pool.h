@@ -1,12 +1,13 @@
 /*
  * The connections of the web servers and the threads that serve them.
  *
- * Theory of operation. One thread (pool_run, the main one) accepts, and watches every connection that waits:
- * for its first byte, for the rest of its parameters, or, where the web server keeps connections, for its
- * next request. Only a connection whose parameters have arrived, or are arriving, is given to a worker; so a
- * silent or a kept connection costs a table row and no thread. Workers are added while fewer than two are
- * idle, up to a cap. The main thread is also the watchdog: it shuts down what is overdue, first the reading
- * half, so that the worker can still answer, then all of it.
+ * Theory of operation. Every worker waits in one epoll set, in which are the listener and each connection that
+ * waits: for its first byte, for the rest of its parameters, or, where the web server keeps connections, for its
+ * next request. Each of them is armed once and wakes one worker, which serves it on the spot: no request is handed
+ * from thread to thread. Who takes a new connection arms the listener again before it does anything else. A silent
+ * or a kept connection costs a table row and no thread. Workers are added while fewer than two wait, up to a cap.
+ * The main thread is the watchdog: it shuts down what is overdue, first the reading half, so that the worker can
+ * still answer, then all of it; and it arms the listener again after descriptors or rows had run out.
  */
 #ifndef FCGI_POOL_H
 #define FCGI_POOL_H
@@ -22,21 +23,21 @@ enum { POOL_IO_SECONDS = 10 };
 
 enum conn_state {
 	CONN_FREE,
-	CONN_IDLE,   /* in the epoll set: nothing more has arrived of the next request */
-	CONN_QUEUED, /* for a worker */
-	CONN_BUSY    /* a worker's */
+	CONN_IDLE, /* armed in the epoll set: nothing more has arrived of the next request */
+	CONN_BUSY  /* a worker's */
 };
 
 struct conn {
 	int fd;
 	enum conn_state state;
 	atomic_int overdue; /* 1: the reading half is shut down, 2: all of it */
-	uint64_t turn;      /* order in which connections began to wait: milliseconds are not fine enough */
+	uint32_t turn;      /* order in which connections began to wait, and what its event must say */
 	uint64_t deadline;  /* of the request that is being read or answered */
 	uint8_t *held;      /* parameters that came in pieces: the first held_n bytes of the request */
 	size_t held_n;
 	uint32_t served;
 	bool watched; /* in the epoll set */
+	bool patient; /* reading from it may wait POOL_IO_SECONDS, not for ever */
 };
 
 struct pool {
@@ -45,14 +46,14 @@ struct pool {
 	int listener, control, epoll;
 	uint32_t start, most, deadline_ms;
 	pthread_mutex_t lock; /* of all below */
-	pthread_cond_t work;
 	struct conn *conns;
-	uint32_t nconns, used;
-	uint32_t *queue, head, queued;
-	uint32_t wake; /* workers to wake once the lock is free */
-	uint32_t threads, idle;
+	uint32_t nconns;
+	atomic_uint used; /* grows only by whom the listener has woken */
+	uint32_t *free;   /* the first nconns - used of them are free rows */
+	uint32_t threads, idle, turns;
+	atomic_bool stopping;
 	bool listening, said_keep, said_full;
-	uint64_t listen_again, turns;
+	uint64_t listen_again;
 };
 
 /* What a worker did with a connection. */
@@ -67,5 +68,5 @@ void pool_run(struct pool *p);
 struct worker;
 struct worker *worker_new(const struct pool *p);
 void worker_free(struct worker *w);
-enum serve_end serve(struct worker *w, struct conn *c, bool *asked_keep);
+enum serve_end serve(struct worker *w, struct conn *c);
 #endif

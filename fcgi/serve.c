@@ -71,12 +71,15 @@ static long read_body(void *ctx, void *p, size_t n)
 
 /* Reads what is left of the input, as long as it keeps coming. False: there is more than is worth reading, or it
  * broke off or stood still: nginx sends no more of a body once it has passed an answer on. */
-static bool drain(FCGX_Stream *in, int fd)
+static bool drain(struct worker *w, struct conn *c, FCGX_Stream *in)
 {
 	char waste[16384];
 	size_t total = 0;
 	const struct timeval linger = {.tv_usec = LINGER_MS * 1000};
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &linger, sizeof linger);
+	if (!w->gate.complete) {
+		setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &linger, sizeof linger);
+		c->patient = false;
+	}
 	for (int n; (n = FCGX_GetStr(waste, sizeof waste, in)) > 0;)
 		if ((total += (size_t)n) > DRAIN_MAX)
 			return false;
@@ -117,7 +120,7 @@ static bool hold(struct conn *c, const uint8_t *p, size_t n)
 /*
  * Looks until the parameters are whole, without taking a byte from the socket where they come in one piece, as
  * they nearly always do. A web server may write them in several, a few microseconds apart: hence the short
- * waits. What is still incomplete then is taken and held, and the connection goes back to the main thread.
+ * waits. What is still incomplete then is taken and held, and the connection goes back to where it waits.
  */
 static enum gate_verdict look(struct worker *w, struct conn *c)
 {
@@ -130,6 +133,8 @@ static enum gate_verdict look(struct worker *w, struct conn *c)
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 			return GATE_BAD;
 		size_t fresh = n > 0 ? (size_t)n : 0;
+		if (had + fresh == 0)
+			return GATE_MORE; /* not begun */
 		enum gate_verdict v = gate_read(&w->gate, w->peek, had + fresh);
 		if (v == GATE_MORE && had + fresh == sizeof w->peek)
 			return GATE_BAD;
@@ -187,9 +192,8 @@ static bool end(FCGX_Request *fr, bool whole)
 	return FCGX_FClose(fr->err) == 0 && FCGX_FClose(fr->out) == 0;
 }
 
-enum serve_end serve(struct worker *w, struct conn *c, bool *asked_keep)
+enum serve_end serve(struct worker *w, struct conn *c)
 {
-	*asked_keep = false;
 	switch (look(w, c)) {
 	case GATE_MORE:
 		return SERVE_MORE;
@@ -201,6 +205,11 @@ enum serve_end serve(struct worker *w, struct conn *c, bool *asked_keep)
 	case GATE_WHOLE:
 		break;
 	}
+	if (!w->gate.complete && !c->patient) {
+		const struct timeval patience = {.tv_sec = POOL_IO_SECONDS};
+		setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+		c->patient = true;
+	}
 	FCGX_Request fr;
 	/* Descriptor 0 is /dev/null: should libfcgi ever want to accept by itself, it fails at once. */
 	if (FCGX_InitRequest(&fr, 0, FCGI_FAIL_ACCEPT_ON_INTR) != 0)
@@ -211,18 +220,15 @@ enum serve_end serve(struct worker *w, struct conn *c, bool *asked_keep)
 		FCGX_Free(&fr, 0);
 		return SERVE_CLOSE;
 	}
-	*asked_keep = w->gate.keep;
 	bool whole = answer(w, c, &fr);
 	/* A connection that stays must be empty before its peer may use it again; one that ends is drained only so that
 	 * a peer that still writes can read the answer. */
-	bool clean = w->gate.keep && drain(fr.in, c->fd);
+	bool clean = w->gate.keep && drain(w, c, fr.in);
 	bool ended = end(&fr, whole);
 	if (!w->gate.keep)
-		(void)drain(fr.in, c->fd);
+		(void)drain(w, c, fr.in);
 	FCGX_Free(&fr, 0);
 	if (!whole || !clean || !ended || atomic_load(&c->overdue) != 0)
 		return SERVE_CLOSE;
-	const struct timeval patience = {.tv_sec = POOL_IO_SECONDS};
-	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 	return SERVE_KEEP;
 }

@@ -114,6 +114,28 @@ static void test_gate(void **state)
 	assert_string_equal(g->params[0].name, "A");
 	assert_string_equal(g->params[0].value, "b");
 	assert_true(g->keep);
+	/* Reading the input cannot block only where its end is there. */
+	static const struct {
+		uint8_t tail[24];
+		size_t n;
+		bool complete;
+	} inputs[] = {{{1, 5, 0, 1, 0, 0, 0, 0}, 0, false},
+		      {{1, 5, 0, 1, 0, 0, 0, 0}, 7, false},
+		      {{1, 5, 0, 1, 0, 0, 0, 0}, 8, true},
+		      {{1, 5, 0, 1, 0, 0, 1, 0}, 8, false},
+		      {{1, 5, 0, 1, 0, 0, 1, 0}, 9, true},
+		      {{1, 5, 0, 2, 0, 0, 0, 0}, 8, false},
+		      {{1, 8, 0, 1, 0, 0, 0, 0}, 8, false},
+		      {{1, 5, 0, 1, 0, 2, 0, 0, 'x', 'y'}, 10, false},
+		      {{1, 5, 0, 1, 0, 2, 1, 0, 'x', 'y', 0, 1, 5, 0, 1, 0, 0, 0, 0}, 18, false},
+		      {{1, 5, 0, 1, 0, 2, 1, 0, 'x', 'y', 0, 1, 5, 0, 1, 0, 0, 0, 0}, 19, true}};
+	for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+		uint8_t all[sizeof whole + sizeof inputs[i].tail];
+		memcpy(all, whole, sizeof whole - 1);
+		memcpy(all + sizeof whole - 1, inputs[i].tail, inputs[i].n);
+		assert_int_equal(gate_read(g, all, sizeof whole - 1 + inputs[i].n), GATE_WHOLE);
+		assert_int_equal(g->complete, inputs[i].complete);
+	}
 	/* Each byte of each header, wrong: never more parameters than were sent, never a crash. */
 	for (size_t at = 0; at < sizeof whole; at++)
 		for (unsigned v = 0; v < 256; v++) {
