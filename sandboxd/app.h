@@ -14,6 +14,7 @@ struct app {
 	struct conf conf;
 	int conf_fd; /* sealed; every child gets it */
 	struct boxes boxes;
+	bool probed; /* every wall has been built once */
 	struct child child[CHILD__COUNT];
 	uint8_t told; /* enum child_up, and to which fcgi */
 	pid_t told_to;

@@ -48,9 +48,11 @@ static void forget(struct box *b)
 	*b = empty(b->all, b->slot);
 }
 
+/* Of what an earlier life left, nobody is told. */
 static void tell(struct box *b, enum box_news what)
 {
-	b->all->tell(b->all->tell_arg, what, b);
+	if (b->kind != 0)
+		b->all->tell(b->all->tell_arg, what, b);
 }
 
 static void gone(struct box *b, bool clean)
@@ -255,9 +257,11 @@ void box_spawn(struct boxes *all, uint64_t op, const char *run, const char *tena
 	start(b, upload);
 }
 
-void box_probe(struct boxes *all)
+bool box_probe(struct boxes *all)
 {
-	struct box *b = &all->v[0];
+	struct box *b = free_slot(all);
+	if (b == NULL)
+		return false;
 	snprintf(b->run, sizeof b->run, "probe");
 	b->kind = BOX_WORK;
 	b->probe = b->kill_asked = true;
@@ -267,6 +271,19 @@ void box_probe(struct boxes *all)
 					.workspace_bytes = 1u << 20,
 					.workspace_inodes = 64};
 	start(b, -1);
+	return true;
+}
+
+void boxes_sweep(struct boxes *all)
+{
+	for (uint32_t i = 0; i < all->slots; i++) {
+		struct box *b = &all->v[i];
+		if (!cg_found(&all->cg, i) || !go(b, SANDBOX_EV_FOUND))
+			continue;
+		snprintf(b->run, sizeof b->run, "(of an earlier life)");
+		b->groups_left = true;
+		settle(b);
+	}
 }
 
 void box_kill(struct boxes *all, uint64_t op, const char *run, uint8_t kind, uint32_t grace_ms)

@@ -70,8 +70,11 @@ void box_spawn(struct boxes *all, uint64_t op, const char *run, const char *tena
 	       const struct box_limits *limits, int upload, int result);
 /* Tells that there will be no such box. */
 void box_refuse(struct boxes *all, uint64_t op, const char *run, uint8_t kind, enum err code, const char *detail);
-/* Builds a box at start that runs nothing, so that a missing wall is known before work is taken. */
-void box_probe(struct boxes *all);
+/* Builds a box at start that runs nothing, so that a missing wall is known before work is taken. False: no slot is
+ * free. */
+bool box_probe(struct boxes *all);
+/* At start: slots that hold groups of an earlier life are free when those are gone, or quarantined. */
+void boxes_sweep(struct boxes *all);
 /* TERM now, everything killed after grace_ms; then gone. */
 void box_kill(struct boxes *all, uint64_t op, const char *run, uint8_t kind, uint32_t grace_ms);
 /* Kills everything now. */

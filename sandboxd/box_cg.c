@@ -157,6 +157,16 @@ int cg_watch_oom(const struct cg *c, uint32_t slot)
 	return -1;
 }
 
+bool cg_found(const struct cg *c, uint32_t slot)
+{
+	char name[CG_NAME];
+	bool found = false;
+	name_of(name, slot, "");
+	for (int i = 0; i < c->trees; i++)
+		found = found || faccessat(c->tree[i].base, name, F_OK, 0) == 0;
+	return found;
+}
+
 bool cg_remove(const struct cg *c, uint32_t slot)
 {
 	static const char *const groups[] = {"a", "r", ""};

@@ -31,10 +31,11 @@ struct cg_use {
 	bool oom;
 };
 
-/* Finds the trees, makes the instance's group in each and removes what an earlier life left there, processes
- * included. False: *why says what is missing. */
+/* Finds the trees, makes the instance's group in each, kills what an earlier life left there and removes its groups.
+ * Those of boxes may stay (cg_found): a daemon must have no twin, a slot may be out of use. False: *why says what is
+ * missing. */
 bool cg_open(struct cg *c, const char *instance, const char **why);
-/* Removes the instance's groups. False: something is left in them. */
+/* Kills what is there and removes the instance's groups, within half a second. False: something is left in them. */
 bool cg_close(struct cg *c);
 /* Makes the box's groups in the v2 tree; a descriptor of the runner's for CLONE_INTO_CGROUP, or -1. */
 int cg_make(const struct cg *c, uint32_t slot);
@@ -45,6 +46,8 @@ bool cg_kill(const struct cg *c, uint32_t slot, bool agent_only);
 struct cg_use cg_used(const struct cg *c, uint32_t slot);
 /* An eventfd that fires when a v1 tree's agent group is out of memory; -1 where v2 does it all. */
 int cg_watch_oom(const struct cg *c, uint32_t slot);
+/* Is there a group of that slot? */
+bool cg_found(const struct cg *c, uint32_t slot);
 /* True when no group of the box is left. */
 bool cg_remove(const struct cg *c, uint32_t slot);
 /* A group for a daemon, so that what it leaves behind dies with it: descriptor or -1. */

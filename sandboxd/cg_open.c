@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SWEEP_MS = 5000 };
+enum { SWEEP_MS = 5000, CLOSE_MS = 500, DEPTH = 8 };
 
 static const struct {
 	const char *name;
@@ -107,37 +107,39 @@ static void delegated_to(char *out, size_t size, const char *mount_point)
 		snprintf(out, size, "%s", own);
 }
 
-/* Kills and removes everything below the instance's group of one tree. True when nothing is left. */
-static bool sweep_once(const struct cg_tree *t)
+/* A slot's group, as box_cg.c names it. */
+static bool is_slot(const char *name)
+{
+	return name[0] == 's' && name[1] >= '0' && name[1] <= '9';
+}
+
+/* Removes every group below this one in which nobody is; false: one is left (slots: also one of a box). */
+static bool remove_below(int group, bool slots, int depth)
 {
 	bool gone = true;
-	if (t->v2)
-		cg_put(t->base, "", "cgroup.kill", "1");
-	int at = openat(t->base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = at < 0 ? NULL : fdopendir(at);
+	DIR *d = depth > 0 ? fdopendir(openat(group, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) : NULL;
 	if (d == NULL)
 		return false;
 	for (struct dirent *e; (e = readdir(d)) != NULL;) {
 		if (e->d_type != DT_DIR || e->d_name[0] == '.')
 			continue;
-		char inner[sizeof e->d_name + 4];
-		for (const char *g = "ar"; *g != '\0'; g++) {
-			snprintf(inner, sizeof inner, "%s/%c", e->d_name, *g);
-			unlinkat(t->base, inner, AT_REMOVEDIR);
-		}
-		if (unlinkat(t->base, e->d_name, AT_REMOVEDIR) != 0)
+		own_fd int inner = openat(group, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		remove_below(inner, slots, depth - 1);
+		if (unlinkat(group, e->d_name, AT_REMOVEDIR) != 0 && (slots || !is_slot(e->d_name)))
 			gone = false;
 	}
 	closedir(d);
 	return gone;
 }
 
-static bool sweep(const struct cg *c)
+/* Kills everything of the instance and removes its groups; false: one is left after the time (slots: also of a box). */
+static bool sweep(const struct cg *c, bool slots, uint32_t ms)
 {
-	for (uint64_t until = timer_ms() + SWEEP_MS;; usleep(2000)) {
+	for (uint64_t until = timer_ms() + ms;; usleep(2000)) {
 		bool gone = true;
+		cg_put(c->tree[0].base, "", "cgroup.kill", "1");
 		for (int i = 0; i < c->trees; i++)
-			gone = sweep_once(&c->tree[i]) && gone;
+			gone = remove_below(c->tree[i].base, slots, DEPTH) && gone;
 		if (gone || timer_ms() > until)
 			return gone;
 	}
@@ -213,14 +215,14 @@ bool cg_open(struct cg *c, const char *instance, const char **why)
 	*why = "processes of an earlier life of this instance cannot be killed; see its group in the cgroup tree";
 	if (faccessat(c->tree[0].base, "cgroup.kill", W_OK, 0) != 0)
 		*why = "the kernel has no cgroup.kill; Linux 5.14 or later is needed";
-	else if (sweep(c))
+	else if (sweep(c, false, SWEEP_MS))
 		return true;
 	return false;
 }
 
 bool cg_close(struct cg *c)
 {
-	bool gone = sweep(c);
+	bool gone = sweep(c, true, CLOSE_MS);
 	for (int i = 0; i < c->trees; i++) {
 		own_fd int up = open(c->parent[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		close(c->tree[i].base);

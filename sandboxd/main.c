@@ -148,6 +148,8 @@ static void no_boxes(struct app *app, const char *fmt, ...)
 
 static void judge_probe(void *arg, enum box_news what, const struct box *b)
 {
+	struct app *app = arg;
+	app->probed = app->probed || what == NEWS_GONE;
 	if (what == NEWS_REFUSED)
 		no_boxes(arg, "%s; see pinfold-sandboxd(8)", b->detail);
 	if (what == NEWS_EXITED && b->status != 0)
@@ -156,14 +158,23 @@ static void judge_probe(void *arg, enum box_news what, const struct box *b)
 		no_boxes(arg, "the trial box could not be removed");
 }
 
-/* Every wall is built once, for real, before any work is taken. */
+/* Every wall is built once, for real, before any work is taken; while it waits for a slot, old boxes die. */
 static void check_walls(struct app *app)
 {
 	app->boxes.tell = judge_probe;
 	app->boxes.tell_arg = app;
-	box_probe(&app->boxes);
-	while (boxes_busy(&app->boxes) > 0 && app->stop == STOP_NO)
-		loop_once(&app->loop, boxes_tick(&app->boxes, timer_ms()));
+	for (bool begun = false; !app->probed && app->stop == STOP_NO;) {
+		uint64_t next = boxes_tick(&app->boxes, timer_ms());
+		if (!begun) {
+			begun = box_probe(&app->boxes);
+			if (begun)
+				continue; /* its times count now */
+			if (next == 0)
+				no_boxes(app, "every slot holds processes of an earlier life that cannot be killed");
+		}
+		if (!app->probed)
+			loop_once(&app->loop, next);
+	}
 }
 
 static void prepare_boxes(struct app *app)
@@ -185,6 +196,7 @@ static void prepare_boxes(struct app *app)
 	own_fd int dir = folder_check(runner);
 	if (dir < 0 || faccessat(dir, "pinfold-runner", X_OK, 0) != 0)
 		no_boxes(app, "%s/pinfold-runner is missing; install pinfold again", runner);
+	boxes_sweep(b);
 	check_walls(app);
 	b->tell = answer_tell;
 	b->tell_arg = app;

@@ -31,6 +31,7 @@
 uint32_t daemon_uids, daemon_box_uids;
 char daemon_root[64], daemon_logs[16384];
 pid_t daemon_pid;
+size_t daemon_heard;
 int daemon_log_fd = -1, daemon_door[2] = {-1, -1}, daemon_peer[2] = {-1, -1};
 const char *const daemon_peer_names[2] = {"steward", "gateway"};
 
@@ -171,14 +172,15 @@ static ssize_t hear(int which, uint8_t *frame, int *fd)
 	return got;
 }
 
-/* The next message must be of this number. */
+/* The next message must be of this number (0: any). */
 uint8_t *daemon_expect(int which, uint16_t number, int *fd)
 {
 	static uint8_t frame[SBX_MAXFRAME];
 	ssize_t n = hear(which, frame, fd);
+	daemon_heard = n > 0 ? (size_t)n : 0;
 	uint16_t got = 0;
 	uint64_t op;
-	if (n <= 0 || !wire_peek(frame, (size_t)n, &got, &op) || got != number)
+	if (n <= 0 || !wire_peek(frame, (size_t)n, &got, &op) || (number != 0 && got != number))
 		fail_msg("message %u instead of %u from sandboxd; %s", got, number, (daemon_read_logs(0), daemon_logs));
 	return frame;
 }
@@ -256,12 +258,33 @@ void daemon_make_root(void)
 		   daemon_in_root(PLACE_SYSCONF, "/secrets/key"));
 }
 
-static void no_groups(void)
+/* The name of sandboxd's group, as it makes it. */
+static const char *group_name(void)
 {
-	uint64_t hash = 14695981039346656037u; /* as sandboxd names its group */
+	static char name[40];
+	uint64_t hash = 14695981039346656037u;
 	for (const char *p = place_dir(PLACE_RUN); *p != '\0'; p++)
 		hash = (hash ^ (unsigned char)*p) * 1099511628211u;
-	daemon_run("! find /sys/fs/cgroup -maxdepth 4 -name 'pinfold-%016llx' | grep .", (unsigned long long)hash);
+	snprintf(name, sizeof name, "pinfold-%016llx", (unsigned long long)hash);
+	return name;
+}
+
+static void no_groups(void)
+{
+	daemon_run("! find /sys/fs/cgroup -maxdepth 4 -name '%s' | grep .", group_name());
+}
+
+const char *daemon_group(void)
+{
+	static char path[400];
+	char line[200];
+	snprintf(line, sizeof line, "find /sys/fs/cgroup -maxdepth 4 -path '*/%s/cgroup.kill'", group_name());
+	FILE *f = popen(line, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(path, sizeof path, f));
+	pclose(f);
+	*strrchr(path, '/') = '\0';
+	return path;
 }
 
 void daemon_up(void)

@@ -17,6 +17,7 @@ enum { STEWARD, GATEWAY }; /* the peers that the test speaks for */
 extern uint32_t daemon_uids, daemon_box_uids; /* the daemons' and the boxes' */
 extern char daemon_root[64], daemon_logs[16384];
 extern pid_t daemon_pid;
+extern size_t daemon_heard; /* the length of what daemon_expect gave */
 extern int daemon_log_fd, daemon_door[2], daemon_peer[2];
 extern const char *const daemon_peer_names[2];
 
@@ -37,6 +38,7 @@ size_t daemon_put_spawn(uint8_t *f, const char *name, uint8_t kind);
 void daemon_bundles(int fds[2], const char *what, bool seal);
 int daemon_spawn(const char *name, uint8_t kind, const char *what);
 void daemon_send_kill(const char *name, uint8_t kind);
+const char *daemon_group(void); /* sandboxd's in the v2 tree */
 void daemon_make_root(void);
 void daemon_up(void);
 void daemon_down(void);

@@ -9,6 +9,7 @@
 #include "lib/own.h"
 #include "lib/place.h"
 #include "tests/box/daemon_rig.h"
+#include "tests/box/held.h"
 #include "tests/box/uids.h"
 #include <dirent.h>
 #include <errno.h>
@@ -57,7 +58,8 @@ static void a_box_from_hello_to_gone(void **state)
 	daemon_tell(STEWARD, f, sbx_put_list(f, sizeof f, 2, &list), NULL, 0);
 	struct sbx_box box;
 	uint8_t *frame = daemon_expect(STEWARD, SBX_BOX, &copy);
-	assert_true(sbx_get_box(frame, (size_t)WIRE_HEADER + 4 + 5 + 1 + 4 + 1 + 1 + 2, &box) || copy >= 0);
+	assert_true(sbx_get_box(frame, daemon_heard, &box) && copy >= 0);
+	assert_int_equal(box.phase, 1);
 	daemon_expect(STEWARD, SBX_LISTED, NULL);
 	struct stat a, b;
 	assert_int_equal(fstat(result, &a) | fstat(copy, &b), 0);
@@ -272,6 +274,76 @@ static void its_death_is_everyones(void **state)
 	daemon_down();
 }
 
+/* Asks for the list; how many boxes are in this phase. */
+static int listed(uint8_t phase)
+{
+	uint8_t f[SBX_MAX_LIST];
+	const struct sbx_list list = {0};
+	daemon_tell(STEWARD, f, sbx_put_list(f, sizeof f, 2, &list), NULL, 0);
+	for (int n = 0;;) {
+		int result = -1;
+		uint8_t *frame = daemon_expect(STEWARD, 0, &result);
+		struct sbx_box box;
+		struct sbx_listed end;
+		if (sbx_get_listed(frame, daemon_heard, &end))
+			return n;
+		assert_true(sbx_get_box(frame, daemon_heard, &box) && result >= 0);
+		close(result);
+		n += box.phase == phase;
+	}
+}
+
+static void fills_slots(const char *name, int many)
+{
+	char run[16];
+	for (int i = 0; i < many; i++) {
+		snprintf(run, sizeof run, "%s-%d", name, i);
+		close(daemon_spawn(run, BOX_WORK, "hold"));
+		daemon_expect(STEWARD, SBX_SPAWNED, NULL);
+	}
+	close(daemon_spawn("one-more", BOX_WORK, "hold"));
+	daemon_expect(STEWARD, SBX_REFUSED, NULL);
+}
+
+/* What does not go away is told as not clean and listed as 3; the next life takes away what it can and works without
+ * the rest. */
+static void quarantine_lasts_for_a_life(void **state)
+{
+	(void)state;
+	char path[500];
+	daemon_up();
+	close(daemon_spawn("group", BOX_WORK, "hold"));
+	daemon_expect(STEWARD, SBX_SPAWNED, NULL);
+	close(daemon_spawn("process", BOX_WORK, "bomb 1"));
+	daemon_expect(STEWARD, SBX_SPAWNED, NULL);
+	daemon_run("mkdir %s/s0/r/stuck", daemon_group());
+	snprintf(path, sizeof path, "%s/s1/a", daemon_group());
+	pid_t tracer = held_first(path);
+	daemon_send_kill("group", BOX_WORK);
+	daemon_send_kill("process", BOX_WORK);
+	for (int gone = 0; gone < 2;) {
+		uint8_t *frame = daemon_expect(STEWARD, 0, NULL);
+		struct sbx_gone m;
+		if (!sbx_get_gone(frame, daemon_heard, &m))
+			continue;
+		assert_false(m.clean);
+		gone++;
+	}
+	assert_int_equal(listed(3), 2);
+	fills_slots("beside", 2);
+	kill(daemon_pid, SIGKILL);
+	waitpid(daemon_pid, NULL, 0);
+	held_no_more(tracer);
+	/* deeper than it looks */
+	daemon_run("mkdir -p %s/s2/1/2/3/4/5/6/7/8/9", daemon_group());
+	daemon_up();
+	assert_int_equal(listed(3), 0);
+	fills_slots("next", 3);
+	assert_true(daemon_logged("slot 2 is out of use"));
+	daemon_run("cd %s && rmdir -p s2/1/2/3/4/5/6/7/8/9", daemon_group());
+	daemon_down();
+}
+
 static void stops_with_boxes_at_work(void **state)
 {
 	(void)state;
@@ -420,6 +492,7 @@ int main(void)
 	    cmocka_unit_test_teardown(daemons_have_only_theirs, daemon_stop),
 	    cmocka_unit_test_teardown(lies_cost_only_the_liar, daemon_stop),
 	    cmocka_unit_test_teardown(its_death_is_everyones, daemon_stop),
+	    cmocka_unit_test_teardown(quarantine_lasts_for_a_life, daemon_stop),
 	    cmocka_unit_test_teardown(stops_with_boxes_at_work, daemon_stop),
 	    cmocka_unit_test_teardown(only_one_of_an_instance, daemon_stop),
 	    cmocka_unit_test_teardown(tells_its_manager, daemon_stop),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """sandboxd is killed, and stopped: everything goes with it, and the next one starts as if it were the first."""
-import random
+import random, re
 from processes import *
 
 mine, crowd = token(), operator("token", "create", "--tenant", "crowd").strip()
@@ -100,6 +100,28 @@ def stopped_at_work():
         check("a run that was stopped has failed as restarted", (v["status"], v["error"]) == ("failed", "controller_restarted"), v)
 
 
-for f in (killed_often, stopped_at_work):
+def quarantined():
+    """A box whose group cannot be removed: its run has failed and can be read, others go on, the next life sweeps it."""
+    check("quiet before the quarantine", quiet())
+    before = groups()
+    run = executing(mine, {"agent.py": "import time\ntime.sleep(3)\nopen('made.txt', 'w').write('by the agent\\n')\n",
+                           "made.txt": "\n"}, allowed=["made.txt"])
+    stuck = [g for g in groups() if re.search(r"/s[0-9]+/r$", g) and os.path.exists(g + "/cgroup.kill")]
+    for g in stuck:
+        os.mkdir(g + "/stuck")
+    check("one box is there", len(stuck) == 1, stuck)
+    v = until(mine, run, seconds=60)
+    check("its run has failed, since its box is not gone", (v["status"], v["error"], v["terminalReason"]) ==
+          ("failed", "sandbox_cleanup_failed", "sandbox_cleanup_failed"), v)
+    check("its patch can be read", "+by the agent" in artifact(mine, run, "patch"))
+    check("and its result", json.loads(artifact(mine, run, "result"))["error"] == "sandbox_cleanup_failed")
+    states = [until(mine, r)["status"] for r in [start(mine, {"agent.py": "pass\n"}, agent="script", checks=GIT) for _ in range(2)]]
+    check("others go on", states == ["completed"] * 2, states)
+    check("the slot is not used again", all(os.path.exists(g + "/stuck") for g in stuck))
+    check("sandboxd comes back", kill("pinfold-sandboxd") and quiet())
+    check("and has swept it", groups() == before, sorted(set(groups()) ^ set(before)))
+
+
+for f in (killed_often, stopped_at_work, quarantined):
     case(f.__name__, f)
 done()

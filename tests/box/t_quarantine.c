@@ -1,0 +1,146 @@
+/*
+ * What does not go away: a process that cannot be killed and a group that cannot be removed. The slot is out of use,
+ * and nothing else is. Run as root from the build folder; skipped otherwise.
+ */
+#include "lib/names.h"
+#include "lib/own.h"
+#include "tests/box/held.h"
+#include "tests/box/rig.h"
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct rig rig;
+
+static void runs_well(const char *run)
+{
+	free(rig_run(&rig, run, "true"));
+	assert_true(rig_told(&rig, run)->clean);
+}
+
+static void unkillable_and_unremovable(void **state)
+{
+	(void)state;
+	struct box_limits l = rig_limits();
+	own_fd int one = rig_spawn(&rig, "process", BOX_WORK, &l, "bomb 1");
+	own_fd int two = rig_spawn(&rig, "group", BOX_WORK, &l, "hold");
+	struct rig_told *p = rig_told(&rig, "process"), *g = rig_told(&rig, "group");
+	assert_true(rig_until_says(&rig, one, "ready", 20000) && rig_until_says(&rig, two, "ready", 20000));
+	struct box *held = boxes_find(&rig.boxes, "process", BOX_WORK),
+		   *kept = boxes_find(&rig.boxes, "group", BOX_WORK);
+	uint32_t slots[] = {held->slot, kept->slot};
+	char stuck[48], agent[64];
+	snprintf(agent, sizeof agent, "/proc/self/fd/%d/s%u/a", rig.boxes.cg.tree[0].base, held->slot);
+	pid_t tracer = held_first(agent);
+	snprintf(stuck, sizeof stuck, "s%u/r/stuck", kept->slot);
+	assert_int_equal(mkdirat(rig.boxes.cg.tree[0].base, stuck, 0755), 0);
+	box_kill(&rig.boxes, 1, "process", BOX_WORK, 50);
+	box_kill(&rig.boxes, 1, "group", BOX_WORK, 0);
+	runs_well("meanwhile"); /* nobody waits for them */
+	assert_false(p->gone);
+	/* the group's processes are dead at once; that it is not gone is said when its time is up */
+	assert_true(rig_until(&rig, &g->exited, 20000));
+	assert_int_equal(g->status, -SIGKILL);
+	assert_true(rig_until(&rig, &g->gone, 60000) && rig_until(&rig, &p->gone, 60000));
+	assert_true(p->exited && p->closed && !p->clean);
+	assert_int_equal(p->status, -SIGKILL);
+	assert_true(!g->clean);
+	assert_int_equal(held->state, SANDBOX_QUARANTINED);
+	assert_int_equal(kept->state, SANDBOX_QUARANTINED);
+	assert_true(held->result >= 0); /* for LIST, and whoever reads what there is */
+	/* their slots are not used again, the others are; even when the reason has gone */
+	held_no_more(tracer);
+	for (int i = 0; i < 2000 && held->pidfd >= 0; i++) {
+		bool never = false;
+		rig_until(&rig, &never, 10);
+	}
+	assert_int_equal(held->pidfd, -1);
+	int results[8];
+	unsigned n = 0;
+	for (; n < rig.boxes.slots - 2; n++) {
+		char run[16];
+		snprintf(run, sizeof run, "other-%u", n);
+		results[n] = rig_spawn(&rig, run, BOX_WORK, &l, "hold");
+		assert_true(rig_until(&rig, &rig_told(&rig, run)->spawned, 20000));
+	}
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(rig.boxes.v[slots[i]].state, SANDBOX_QUARANTINED);
+	close(rig_spawn(&rig, "full", BOX_WORK, &l, "true"));
+	assert_int_equal(rig_told(&rig, "full")->code, ERR_SANDBOX_CAPACITY);
+	boxes_destroy_all(&rig.boxes);
+	bool never = false;
+	for (int i = 0; i < 2000 && boxes_busy(&rig.boxes) > 0; i++)
+		rig_until(&rig, &never, 10);
+	assert_int_equal(boxes_busy(&rig.boxes), 0);
+	while (n-- > 0)
+		close(results[n]);
+	/* asked again, the answer is the same */
+	g->gone = g->clean = false;
+	box_kill(&rig.boxes, 2, "group", BOX_WORK, 0);
+	assert_true(g->gone && !g->clean);
+}
+
+/* What an earlier life left is taken away, whatever is below it; what another instance has is not touched. */
+static void swept_and_not_touched(void **state)
+{
+	(void)state;
+	struct cg mine, other, again;
+	const char *why = "";
+	struct stat st;
+	assert_true(cg_open(&mine, "/instance/one", &why) && cg_open(&other, "/instance/two", &why));
+	const struct cg *both[] = {&mine, &other};
+	pid_t pids[2];
+	for (int i = 0; i < 2; i++) {
+		close(cg_make(both[i], 3));
+		assert_int_equal(mkdirat(both[i]->tree[0].base, "s3/a/deep", 0755), 0);
+		assert_int_equal(mkdirat(both[i]->tree[0].base, "s3/a/deep/er", 0755), 0);
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			if (cg_put(both[i]->tree[0].base, "s3/a/deep/er", "cgroup.procs", "0"))
+				for (;;)
+					pause();
+			_exit(1);
+		}
+		char text[64] = "";
+		for (int k = 0; k < 2000 && atoi(text) == 0; k++, usleep(10000))
+			cg_get(both[i]->tree[0].base, "s3/a/deep/er", "cgroup.procs", text, sizeof text);
+	}
+	assert_true(cg_open(&again, "/instance/one", &why)); /* as the next life does */
+	int status;
+	assert_int_equal(waitpid(pids[0], &status, 0), pids[0]);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_true(cg_close(&again));
+	assert_int_not_equal(fstatat(mine.tree[0].base, "s3", &st, 0), 0);
+	assert_int_equal(waitpid(pids[1], &status, WNOHANG), 0);
+	assert_int_equal(fstatat(other.tree[0].base, "s3/a/deep/er", &st, 0), 0);
+	assert_true(cg_close(&other));
+	waitpid(pids[1], &status, 0);
+	for (int t = 0; t < mine.trees; t++)
+		close(mine.tree[t].base);
+}
+
+int main(void)
+{
+	if (geteuid() != 0) {
+		puts("skipped: needs root");
+		return 77;
+	}
+	umask(077);
+	rig_open(&rig, "tests/box/probe_runner", 4);
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(unkillable_and_unremovable),
+	    cmocka_unit_test(swept_and_not_touched),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	rig_close(&rig);
+	return failed;
+}
