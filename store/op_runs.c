@@ -1,4 +1,5 @@
 /* Runs as the public side sees them: create, look, list, cancel. */
+#include "gen/reasons.h"
 #include "lib/json.h"
 #include "lib/names.h"
 #include "lib/num.h"
@@ -275,6 +276,9 @@ static enum err op_run_cancel(struct txn *t, const struct st_run_cancel *m, int 
 		return e;
 	e = run_move(t, m->tenant, m->run, &r, RUN_EV_CANCEL, &changed);
 	run_state_answer(a, &r, changed);
+	if (e == ERR_OK && !changed && run_is_final(&r))
+		run_overruled(t, m->tenant, m->run, &r, m->by, m->request_id, reason_name(REASON_CANCELLED_BY_REQUEST),
+			      err_code(ERR_CANCELLED_BY_REQUEST));
 	if (e != ERR_OK || !changed)
 		return e;
 	r.cancel_requested = true;

@@ -1,4 +1,6 @@
 /* What the steward does with a run: start it, say where it is, and end it. */
+#include "gen/course_fsm.h"
+#include "gen/reasons.h"
 #include "lib/json.h"
 #include "lib/names.h"
 #include "store/blobs.h"
@@ -89,6 +91,18 @@ static enum err op_run_start(struct txn *t, const struct st_run_start *m, int *f
 }
 ST_OP(run_start, run_work, 0, 2)
 
+_Static_assert((int)PHASE_WAITING == (int)COURSE_WAITING &&
+		   (int)PHASE_AWAITING_APPROVAL == (int)COURSE_AWAITING_APPROVAL &&
+		   (int)PHASE_CLEANING == (int)COURSE_CLEANING && (int)PHASE__COUNT == (int)COURSE_STATE__COUNT,
+	       "lib/names.h and spec/course.fsm have the phases in one order");
+
+/* Nothing leads back to waiting. */
+static const enum course_event leads_to[PHASE__COUNT] = {
+    [PHASE_WAITING] = COURSE_EVENT__COUNT,  [PHASE_STAGING] = COURSE_EV_STAGE,
+    [PHASE_EXECUTING] = COURSE_EV_EXECUTE,  [PHASE_AWAITING_APPROVAL] = COURSE_EV_ASK,
+    [PHASE_COLLECTING] = COURSE_EV_COLLECT, [PHASE_VERIFYING] = COURSE_EV_VERIFY,
+    [PHASE_CLEANING] = COURSE_EV_CLEAN};
+
 static enum err op_run_phase(struct txn *t, const struct st_run_phase *m, int *fds, struct st_run_state *a, int *out)
 {
 	(void)fds;
@@ -99,8 +113,12 @@ static enum err op_run_phase(struct txn *t, const struct st_run_phase *m, int *f
 		return e;
 	if (m->phase >= PHASE__COUNT)
 		return ERR_INVALID_REQUEST;
-	if (run_is_final(&r))
+	enum course_state to = (enum course_state)r.phase;
+	if (run_is_final(&r) || r.state == RUN_QUEUED || m->phase == PHASE_WAITING)
 		return ERR_ILLEGAL_RUN_TRANSITION;
+	e = course_step((enum course_state)r.phase, leads_to[m->phase], &to);
+	if (e != ERR_OK)
+		return e;
 	bool changed = r.phase != m->phase;
 	if (changed) {
 		add_phase(t, m->tenant, m->run, &r, (enum run_phase)m->phase);
@@ -163,9 +181,31 @@ static bool ended_so(const struct rec_run *r, const struct st_run_finish *m)
 	bool cancelled = run_step(RUN_CANCELLING, ev, &cancelling) == ERR_OK && cancelling == state;
 	return run_final(state) && (normal || cancelled) && r->success == m->success && r->exited == m->exited &&
 	       r->exit_code == m->exit_code &&
-	       strcmp(r->terminal_reason, normal ? m->terminal_reason : run_cancelled_reason) == 0 &&
+	       strcmp(r->terminal_reason, normal ? m->terminal_reason : reason_name(REASON_CANCELLED_BY_REQUEST)) ==
+		   0 &&
 	       strcmp(r->error, m->error) == 0 && same_bytes(r->summary, m->summary) &&
 	       same_bytes(r->changed_files, m->changed_files) && same_bytes(r->verification, m->verification);
+}
+
+/* Does the reason go with the event? A run that was cancelled ends as such by whatever its steward says last. */
+static bool reason_fits(const struct st_run_finish *m, const struct rec_run *r)
+{
+	const char *status = reason_status(reason_find(m->terminal_reason));
+	switch ((enum run_event)m->event) {
+	case RUN_EV_COMPLETE:
+		return strcmp(status, "completed") == 0;
+	case RUN_EV_FAIL:
+	case RUN_EV_RESTART:
+		return strcmp(status, "failed") == 0 ||
+		       (strcmp(status, "cancelled") == 0 && r->state != RUN_QUEUED && r->state != RUN_RUNNING);
+	case RUN_EV_UNCLEAN:
+		return strcmp(m->terminal_reason, reason_name(REASON_SANDBOX_CLEANUP_FAILED)) == 0;
+	case RUN_EV_START:
+	case RUN_EV_CANCEL:
+	case RUN_EVENT__COUNT:
+	default:
+		return false;
+	}
 }
 
 static enum err op_run_finish(struct txn *t, const struct st_run_finish *m, int *fds, struct st_run_state *a, int *out)
@@ -176,13 +216,23 @@ static enum err op_run_finish(struct txn *t, const struct st_run_finish *m, int 
 	enum err e = run_load(t, m->tenant, m->run, &r);
 	if (e != ERR_OK)
 		return e;
-	if (m->event != RUN_EV_COMPLETE && m->event != RUN_EV_FAIL && m->event != RUN_EV_RESTART)
+	if (!reason_fits(m, &r))
 		return ERR_INVALID_REQUEST;
-	bool changed = false;
+	bool changed = false, was_final = run_is_final(&r);
 	e = run_move(t, m->tenant, m->run, &r, (enum run_event)m->event, &changed);
 	run_state_answer(a, &r, changed);
-	if (e != ERR_OK && ended_so(&r, m))
+	if (was_final && ended_so(&r, m))
 		return ERR_OK;
+	/* The first end stays, and a cancel outweighs what the box came to. */
+	bool cancel_wins =
+	    r.state == RUN_CANCELLED && strcmp(m->terminal_reason, reason_name(REASON_CANCELLED_BY_REQUEST)) != 0;
+	if (was_final || (changed && cancel_wins))
+		run_overruled(t, m->tenant, m->run, &r, "steward", NULL, m->terminal_reason, m->error);
+	if (was_final && e != ERR_OK) {
+		/* The refusal is the answer; the line is kept. */
+		enum err kept = txn_end(t, ERR_OK);
+		return kept != ERR_OK ? kept : e;
+	}
 	if (e != ERR_OK || !changed)
 		return e;
 	r.success = m->success;

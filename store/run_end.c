@@ -1,17 +1,30 @@
 /* The end of a run, written once. */
 #include "store/run_end.h"
 #include "gen/errors.h"
+#include "gen/reasons.h"
 #include "lib/json.h"
 #include "store/t_approval.h"
 #include "store/t_capability.h"
 #include "store/t_event.h"
 #include <stdio.h>
 
-const char run_cancelled_reason[] = "cancelled_by_request";
-
 void run_state_answer(struct st_run_state *a, const struct rec_run *r, bool changed)
 {
 	*a = (struct st_run_state){.state = r->state, .phase = r->phase, .changed = changed};
+}
+
+void run_overruled(struct txn *t, const char *tenant, const char *run, const struct rec_run *r, const char *actor,
+		   const char *request_id, const char *reason, const char *error)
+{
+	struct audit_line l = {.event = AUDIT_RUN_OVERRULED,
+			       .tenant = tenant,
+			       .run = run,
+			       .actor = actor,
+			       .request_id = request_id,
+			       .v = {{AUDIT_F_STATE, .text = run_public((enum run_state)r->state)},
+				     {AUDIT_F_REASON, .text = reason},
+				     {AUDIT_F_ERROR, .text = error}}};
+	txn_audit(t, &l);
 }
 
 void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *actor,
@@ -23,7 +36,7 @@ void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run 
 	capability_del(t, tenant, run);
 	approvals_end(t, tenant, run);
 	if (r->state == RUN_CANCELLED)
-		r->terminal_reason = run_cancelled_reason;
+		r->terminal_reason = reason_name(REASON_CANCELLED_BY_REQUEST);
 	(void)snprintf(type, sizeof type, "run.%s", run_public((enum run_state)r->state));
 	buf_init(&b, 4096);
 	jw_init(&w, &b);

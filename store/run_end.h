@@ -8,7 +8,8 @@
  * thereby the last one. A cancelled run's reason is always the same. The caller saves. */
 void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *actor,
 	     const char *request_id);
+/* What came too late, or against a cancel: nothing of it is kept but this line. r is the run as it stays. */
+void run_overruled(struct txn *t, const char *tenant, const char *run, const struct rec_run *r, const char *actor,
+		   const char *request_id, const char *reason, const char *error);
 void run_state_answer(struct st_run_state *a, const struct rec_run *r, bool changed);
-/* The reason a cancelled run has. */
-extern const char run_cancelled_reason[];
 #endif

@@ -74,9 +74,11 @@ enum err txn_end(struct txn *t, enum err result)
 {
 	uint64_t line = 0;
 	struct store *s = t->store;
-	if (result == ERR_OK && t->failed == ERR_OK && t->handle != NULL)
+	/* An operation may have nothing to write but its line. */
+	bool writes = t->handle != NULL || t->naudit > 0;
+	if (result == ERR_OK && t->failed == ERR_OK && writes)
 		clock_record(t);
-	if (result == ERR_OK && t->failed == ERR_OK && t->handle != NULL)
+	if (result == ERR_OK && t->failed == ERR_OK && writes)
 		write_audit(t, &line);
 	if (result == ERR_OK)
 		result = t->failed;

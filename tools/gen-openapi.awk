@@ -1,6 +1,6 @@
 # Generates the API's description from the tables: OpenAPI 3.1 for programs, markdown for people.
 #
-#   awk -v out=json|md -f tools/gen-openapi.awk spec/errors.tab spec/routes.tab spec/schema.tab spec/limits.tab spec/responses.tab
+#   awk -v out=json|md -f tools/gen-openapi.awk spec/errors.tab spec/routes.tab spec/schema.tab spec/limits.tab spec/reasons.tab spec/responses.tab
 #
 # Only public routes are in the document; docs/api.md names the others too. See responses.tab's head for its lines.
 # Refused: a public route without an answer or a sentence, lines for a route, shape, error or header that is none,
@@ -24,6 +24,7 @@ function last(f) { sub(/^.*\./, "", f); return f }
 function plain(t, part, k, i, s, b) {
   if (t == "time") return "\"type\":\"integer\",\"minimum\":0,\"description\":\"Milliseconds since the epoch.\""
   if (t == "any") return ""
+  if (t == "reason") t = "word:" reasons
   if (t == "map") return "\"type\":\"object\""
   if (t ~ /\?$/) { sub(/\?$/, "", t); return "\"type\":[\"" t "\",\"null\"]" }
   if (t ~ /^word:/) {
@@ -147,6 +148,7 @@ nfile == 3 {
   next
 }
 nfile == 4 { limit_rows[nl++] = $1 "\t" $2 "\t" $3 "\t" $5 "\t" $4; next }
+nfile == 5 { reasons = reasons (reasons != "" ? "," : "") $1; reason_rows = reason_rows "| `" $1 "` | " $2 " | " $3 " |\n"; next }
 $1 == "about" || $1 == "query" || $1 == "header" || $1 == "answer" || $1 == "error" { if (!($2 in known)) die("no public route has the handler " $2) }
 $1 == "about" { about[$2] = $3; next }
 $1 == "query" || $1 == "header" { if (NF != 5) die("five columns"); plain($4); inputs[$2] = inputs[$2] $1 "\t" $3 "\t" $4 "\t" $5 "\n"; next }
@@ -260,6 +262,7 @@ END {
       v = (lr[3] ~ /^[0-9]+$/ ? lr[3] : part[1] == "routes" ? limit_of[part[2]] : part[1] == "schema" ? bound_of[part[2], part[3], part[4]] : "configured")
       printf "| `%s.%s` | %s | %s | %s |\n", lr[1], lr[2], v, lr[5], lr[4]
     }
+    printf "\n## Why a run has ended\n\n`terminalReason` of a run that has ended, with the status that goes with it. `error` is the code of [errors.md](errors.md).\n\n| reason | status | |\n| --- | --- | --- |\n%s", reason_rows
     print "\n## Shapes\n\nA client must take fields that are not named here."
     for (i = 0; i < ns; i++) {
       printf "\n### %s\n\n| field | type | always | |\n| --- | --- | --- | --- |\n", shape_order[i]
@@ -270,7 +273,7 @@ END {
 function tree(what, f, k, kid, i, t) {
   k = split(kids[what, f], kid, "\n")
   for (i = 1; i < k; i++) {
-    t = type[what, kid[i]]; sub(/^word:/, "", t); gsub(/,/, " ", t); sub(/\?$/, " or null", t)
+    t = type[what, kid[i]]; if (t == "reason") t = "[reason](#why-a-run-has-ended)"; sub(/^word:/, "", t); gsub(/,/, " ", t); sub(/\?$/, " or null", t)
     printf "| `%s` | %s | %s | %s |\n", kid[i], t, must[what, kid[i]], words[what, kid[i]]
     tree(what, kid[i])
   }

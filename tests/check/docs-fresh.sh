@@ -14,6 +14,6 @@ fresh() { # document
 }
 $awk -v out=md -f tools/gen-errors.awk spec/errors.tab >"$tmp/new.md" || bad=1
 fresh errors.md
-$awk -v out=md -f tools/gen-openapi.awk spec/errors.tab spec/routes.tab spec/schema.tab spec/limits.tab spec/responses.tab >"$tmp/new.md" || bad=1
+$awk -v out=md -f tools/gen-openapi.awk spec/errors.tab spec/routes.tab spec/schema.tab spec/limits.tab spec/reasons.tab spec/responses.tab >"$tmp/new.md" || bad=1
 fresh api.md
 exit $bad

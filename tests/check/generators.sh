@@ -17,7 +17,8 @@ run() { # generator, file
 	audit) $awk -v out=c -f "$src/tools/gen-audit.awk" "$2" ;;
 	limits) $awk -v out=h -f "$src/tools/gen-limits.awk" "$src/spec/routes.tab" "$src/spec/schema.tab" "$2" ;;
 	openapi) $awk -v out=json -f "$src/tools/gen-openapi.awk" "$src/spec/errors.tab" "$src/spec/routes.tab" "$src/spec/schema.tab" \
-		"$src/spec/limits.tab" "$2" ;;
+		"$src/spec/limits.tab" "$src/spec/reasons.tab" "$2" ;;
+	reasons) $awk -v out=c -f "$src/tools/gen-reasons.awk" "$2" ;;
 	schema) $awk -v out=c -f "$src/tools/gen-schema.awk" "$src/spec/errors.tab" "$2" ;;
 	esac
 }
@@ -42,6 +43,8 @@ takes errors "$src/spec/errors.tab"
 takes routes "$src/spec/routes.tab"
 takes fsm "$src/spec/run.fsm"
 takes fsm "$src/spec/sandbox.fsm"
+takes fsm "$src/spec/course.fsm"
+takes reasons "$src/spec/reasons.tab"
 takes schema "$src/spec/schema.tab"
 takes limits "$src/spec/limits.tab"
 takes openapi "$src/spec/responses.tab"
@@ -172,6 +175,18 @@ echo "$machine" | sed 's/^b keep/b stay/' | refuses fsm 'a cell is'
 echo "$machine" | sed 's/^final c/final c\nhome a/' | refuses fsm 'no way home from b'
 echo "$machine" | sed 's/^final c/final c\nhome d/' | refuses fsm 'home STATE'
 echo "$machine" | sed 's/^public a b c/public a b/' | refuses fsm 'one public word a state'
+
+reasons='good|completed|Well.
+bad|failed|Not well.
+stopped|cancelled|Stopped.'
+echo "$reasons" | tr '|' "$TAB" >good.reasons
+takes reasons good.reasons
+echo "$reasons" | sed 's/^bad/good/' | refuses reasons 'reason good twice'
+echo "$reasons" | sed 's/failed/running/' | refuses reasons 'status running is not terminal'
+echo "$reasons" | sed 's/|Well.//' | refuses reasons 'name, status, sentence'
+echo "$reasons" | sed 's/^bad/b-d/' | refuses reasons 'bad name b-d'
+echo "$reasons" | sed 's/Well[.]/Well/' | refuses reasons 'full stop'
+echo "$reasons" | sed '/stopped/d' | refuses reasons 'a status has no reason'
 
 head='protocol x 1 500
 role r

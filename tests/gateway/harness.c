@@ -191,7 +191,7 @@ static enum err run_finish(struct harness *h, char **w)
 	struct st_run_finish m = {.tenant = w[1],
 				  .run = w[2],
 				  .event = RUN_EV_FAIL,
-				  .terminal_reason = "failed",
+				  .terminal_reason = "agent_failed",
 				  .error = "sandbox_agent_failed"};
 	struct st_run_state state;
 	return AS(h, ROLE_STEWARD, st_call_run_finish(h->steward, &m, NULL, &state, NULL));

@@ -110,7 +110,10 @@ enum err finish(const char *run, enum run_event ev, bool success, const char *er
 				  .event = (uint8_t)ev,
 				  .success = success,
 				  .exited = true,
-				  .terminal_reason = success ? "completed" : "failed",
+				  .terminal_reason = ev == RUN_EV_COMPLETE  ? "completed"
+						     : ev == RUN_EV_UNCLEAN ? "sandbox_cleanup_failed"
+						     : ev == RUN_EV_RESTART ? "controller_restarted"
+									    : "agent_failed",
 				  .error = error,
 				  .summary = BYTES("\"did it\""),
 				  .changed_files = BYTES("[\"a.py\"]"),

@@ -410,7 +410,7 @@ static void restart_event(void **state)
 	assert_true(a.changed);
 	assert_int_equal(a.state, RUN_FAILED);
 	assert_string_equal(last_data("restart-r"),
-			    "{\"terminalReason\":\"failed\",\"error\":\"controller_restarted\"}");
+			    "{\"terminalReason\":\"controller_restarted\",\"error\":\"controller_restarted\"}");
 	assert_int_equal(cancel("restart-q", &a), ERR_OK);
 }
 

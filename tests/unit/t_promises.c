@@ -10,8 +10,10 @@
  */
 #include "gen/audit.h"
 #include "gen/bundle_msg.h"
+#include "gen/course_fsm.h"
 #include "gen/errors.h"
 #include "gen/limits.h"
+#include "gen/reasons.h"
 #include "gen/routes.h"
 #include "gen/run_fsm.h"
 #include "gen/sandbox_fsm.h"
@@ -123,6 +125,13 @@ static void audit(void)
 	}
 MACHINE(run, RUN_STATE__COUNT, RUN_EVENT__COUNT)
 MACHINE(sandbox, SANDBOX_STATE__COUNT, SANDBOX_EVENT__COUNT)
+MACHINE(course, COURSE_STATE__COUNT, COURSE_EVENT__COUNT)
+
+static void reasons(void)
+{
+	for (int i = 0; i < REASON__COUNT; i++)
+		snprintf(line(), LINE, "reason %s of %s", reason_name((enum reason)i), reason_status((enum reason)i));
+}
 
 static void errors(void)
 {
@@ -185,6 +194,8 @@ int main(int argc, char **argv)
 	audit();
 	run_machine();
 	sandbox_machine();
+	course_machine();
+	reasons();
 	errors();
 	routes();
 	bodies(&schema_run_create);

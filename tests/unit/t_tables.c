@@ -1,5 +1,7 @@
 /* The generated error table and the states of a run. */
+#include "gen/course_fsm.h"
 #include "gen/errors.h"
+#include "gen/reasons.h"
 #include "gen/run_fsm.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,6 +47,10 @@ static void t_run_states(void **state)
 	assert_int_equal(s, RUN_QUEUED);
 	assert_int_equal(run_step(RUN_RUNNING, RUN_EV_RESTART, &s), ERR_OK);
 	assert_int_equal(s, RUN_FAILED);
+	/* A cancel outweighs every end but that of a box which is still there. */
+	for (int ev = 0; ev < RUN_EVENT__COUNT; ev++)
+		if (run_step(RUN_CANCELLING, (enum run_event)ev, &s) == ERR_OK && ev != RUN_EV_CANCEL)
+			assert_int_equal(s, ev == RUN_EV_UNCLEAN ? RUN_FAILED : RUN_CANCELLED);
 	/* Nothing leaves a final state, and what is refused changes nothing. */
 	for (int from = 0; from < RUN_STATE__COUNT; from++)
 		for (int ev = 0; ev < RUN_EVENT__COUNT; ev++) {
@@ -61,8 +67,40 @@ static void t_run_states(void **state)
 	assert_string_equal(run_public(RUN_STATE__COUNT), "unknown");
 }
 
+static void t_phases(void **state)
+{
+	(void)state;
+	enum course_state s = COURSE_WAITING;
+	for (int from = 0; from < COURSE_STATE__COUNT; from++)
+		for (int ev = 0; ev < COURSE_EVENT__COUNT; ev++) {
+			s = (enum course_state)from;
+			enum err e = course_step((enum course_state)from, (enum course_event)ev, &s);
+			/* Nothing goes back, but an agent that has its answer goes on. */
+			if (e == ERR_OK && !(from == COURSE_AWAITING_APPROVAL && ev == COURSE_EV_EXECUTE))
+				assert_true(s >= (enum course_state)from);
+			/* Whoever has begun can be cleaned up after from everywhere. */
+			if (ev == COURSE_EV_CLEAN && from != COURSE_WAITING)
+				assert_true(e == ERR_OK && s == COURSE_CLEANING);
+		}
+}
+
+static void t_reasons(void **state)
+{
+	(void)state;
+	for (int i = 0; i < REASON__COUNT; i++)
+		assert_int_equal(reason_find(reason_name((enum reason)i)), i);
+	assert_int_equal(reason_find(""), REASON__COUNT);
+	assert_int_equal(reason_find("failed"), REASON__COUNT);
+	assert_string_equal(reason_status(REASON_COMPLETED), "completed");
+	assert_string_equal(reason_status(REASON_CANCELLED_BY_REQUEST), "cancelled");
+	assert_string_equal(reason_status(REASON_QUEUE_TIME_EXCEEDED), "failed");
+	assert_string_equal(reason_status(REASON__COUNT), "");
+	assert_string_equal(reason_name(REASON__COUNT), "");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(t_errors), cmocka_unit_test(t_run_states)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(t_errors), cmocka_unit_test(t_run_states),
+					   cmocka_unit_test(t_phases), cmocka_unit_test(t_reasons)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
