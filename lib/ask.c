@@ -21,7 +21,8 @@ struct ask {
 	char path[PATH_ROOM];
 	unsigned patience;
 	int fd;
-	uint64_t client, next_op;
+	uint64_t client, next_op, asked;
+	bool repeat;
 	char field[129], detail[257];
 	uint8_t out[ASK_BUFFER], in[ASK_BUFFER];
 };
@@ -64,7 +65,15 @@ uint8_t *ask_buffer(struct ask *a)
 
 uint64_t ask_op(struct ask *a)
 {
-	return a->next_op++;
+	if (!a->repeat)
+		a->asked = a->next_op++;
+	a->repeat = false;
+	return a->asked;
+}
+
+void ask_repeat(struct ask *a)
+{
+	a->repeat = true;
 }
 
 const char *ask_field(const struct ask *a)
@@ -170,7 +179,7 @@ static bool shake_hands(struct ask *a, uint64_t deadline)
 	struct st_hello hello = {.version = ST_VERSION, .client = a->client};
 	struct st_welcome welcome;
 	struct ask_answer answer;
-	uint64_t op = ask_op(a);
+	uint64_t op = a->next_op++;
 	size_t n = st_put_hello(frame, sizeof frame, op, &hello);
 	if (n == 0 || !send_packet(a, frame, n, NULL, 0, deadline) || !take_answer(a, op, deadline, &answer))
 		return false;

@@ -33,6 +33,9 @@ uint64_t ask_op(struct ask *a);
 /* Sends the n bytes in the buffer. ERR_OK: an answer that is not FAIL, with want_fds descriptors.
  * A FAIL answer gives its code; its field and detail stay readable by ask_field and ask_detail. */
 enum err ask_call(struct ask *a, size_t n, const int *fds, int nfds, int want_fds, struct ask_answer *answer);
+/* The next question is the last one once more, which got no answer: under its operation id. Nothing else may have been
+ * asked on this connection in between. */
+void ask_repeat(struct ask *a);
 void ask_close_fds(struct ask_answer *answer);
 /* The answer made no sense: closes its descriptors and the connection. */
 void ask_drop(struct ask *a, struct ask_answer *answer);

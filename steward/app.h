@@ -5,6 +5,7 @@
 #ifndef STEWARD_APP_H
 #define STEWARD_APP_H
 #include "gen/errors.h"
+#include "gen/reasons.h"
 #include "lib/ask.h"
 #include "lib/buf.h"
 #include "lib/conf.h"
@@ -25,7 +26,8 @@ enum {
 	CANCEL_GRACE = 5000, /* TERM to KILL for an agent */
 	RETRY_STORE = 500,
 	RESYNC = 30000,
-	QUEUE_LIMIT = 3600000,
+	QUEUE_SECONDS = 3600, /* where the configuration says nothing */
+	START_AGAIN = 60000,  /* how long a start whose answer was lost is asked for again */
 	STORE_PATIENCE = 3000 /* one question, retries included: the loop stands still that long */
 };
 enum { BACKSTOP_SECONDS = 30, CHECK_SECONDS = 60, MAX_RUNS = 64 };
@@ -83,6 +85,7 @@ struct run {
 	char tenant[129], run[129];
 	enum step step;
 	uint64_t deadline;    /* timer_ms; 0: none */
+	uint64_t allowed;     /* what it would be without a cancel */
 	uint64_t again;       /* timer_ms: do the step's work again then; 0: no */
 	uint64_t spawn_until; /* a full machine is asked again until then */
 	bool revoked, cancelled, restart;
@@ -101,7 +104,7 @@ struct run {
 
 	/* What is known of the end. The first failure stays; clean-up failure and cancel override. */
 	enum err error;
-	const char *reason;
+	enum reason reason;
 	bool exited, agent_ok, cleanup_failed, work_oom, work_timed_out, check_oom;
 	int32_t exit_code;
 	bool judged, accepted;
@@ -128,10 +131,13 @@ struct app {
 	int control;
 	uint32_t slots;
 	bool listed; /* LISTED has come: boxes of before are known */
-	struct ask *store, *subscription;
+	struct ask *store, *teller, *subscription;
 	bool subscribed, resync;
-	uint64_t resync_at, subscribe_at, launch_at;
-	uint64_t store_quiet_until; /* best-effort writes are not tried before */
+	uint64_t resync_at, subscribe_at, launch_at, expire_at;
+	uint64_t store_quiet_until; /* the store was away: it is not asked again before */
+	struct tale *tales;         /* what is still to be told (tell.c), the oldest first */
+	size_t ntales, tales_bytes;
+	bool tale_asked; /* the first of them, without an answer */
 	struct queue queue;
 	struct run *runs[MAX_RUNS];
 	size_t nruns;

@@ -11,13 +11,14 @@
 #include "steward/run.h"
 #include "steward/tell.h"
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
-enum { SEND_SECONDS = 5, STRAYS = 1024 };
+enum { SEND_SECONDS = 5, STRAYS = 1024, DRAIN = 10000 };
 
 static void send_packet(struct app *app, const uint8_t *p, size_t n, const int *fds, int nfds)
 {
@@ -198,4 +199,11 @@ void control_read(struct app *app)
 		chan_close_fds(fds, nfds);
 	if (n < 0 || !wire_peek(frame, (size_t)n, &number, &op) || !take(app, number, frame, (size_t)n))
 		fatal("a message from sandboxd makes no sense: restart the service");
+}
+
+void control_drain(struct app *app)
+{
+	struct pollfd p = {.fd = app->control, .events = POLLIN};
+	for (int i = 0; i < DRAIN && poll(&p, 1, 0) > 0; i++)
+		control_read(app);
 }

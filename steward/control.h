@@ -7,6 +7,8 @@
 void control_start(struct app *app);
 /* Takes one packet. The end of the pipe ends the program. */
 void control_read(struct app *app);
+/* Takes all that is there. */
+void control_drain(struct app *app);
 /* Descriptors stay the caller's. */
 void control_spawn(struct app *app, const struct run *r, enum box_kind kind, uint32_t wall_seconds, int upload,
 		   int result);

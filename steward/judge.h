@@ -40,6 +40,8 @@ struct judge {
  * know. False with errno; then nothing is left behind. */
 bool judge_start(struct judge *j, int upload, int result, const struct judge_rules *rules, void (*forget)(void *),
 		 void *arg);
+/* Has it ended by itself? */
+bool judge_ended(const struct judge *j);
 /* Reaps (after killing, where it still runs). True: it ended well, its frames may be read. */
 bool judge_end(struct judge *j);
 #endif

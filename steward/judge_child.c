@@ -10,6 +10,7 @@
 #include "steward/patch.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -116,6 +117,12 @@ bool judge_start(struct judge *j, int upload, int result, const struct judge_rul
 	}
 	*j = (struct judge){.pid = pid, .pidfd = pidfd, .out = steal_fd(&out)};
 	return true;
+}
+
+bool judge_ended(const struct judge *j)
+{
+	struct pollfd p = {.fd = j->pidfd, .events = POLLIN};
+	return j->pid != 0 && poll(&p, 1, 0) > 0;
 }
 
 bool judge_end(struct judge *j)

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LAUNCH_PAUSE = 1000 };
+enum { LAUNCH_PAUSE = 1000, EXPIRE_PAUSE = 1000 };
 
 int launch_result(void)
 {
@@ -82,10 +82,15 @@ static enum err prepare(struct app *app, struct run *r, int request_fd, const ch
 	return r->bundle_fd < 0 ? ERR_INTERNAL_ERROR : ERR_OK;
 }
 
-static void start(struct app *app, const struct waiting *w)
+static void start(struct app *app, struct waiting *w)
 {
-	struct st_run_start m = {
-	    .tenant = w->tenant, .run = w->run, .expires_at = clock_ms() + 1000 * (uint64_t)TOKEN_LIFE_SECONDS};
+	/* A start whose answer was lost is asked for once more as it was: then it is the same one. */
+	bool again = w->expires_at != 0 && timer_ms() < w->asked_at + START_AGAIN;
+	if (!again) {
+		w->expires_at = clock_ms() + 1000 * (uint64_t)TOKEN_LIFE_SECONDS;
+		w->asked_at = timer_ms();
+	}
+	struct st_run_start m = {.tenant = w->tenant, .run = w->run, .expires_at = w->expires_at};
 	struct st_run_work work;
 	int fds[2];
 	enum err e = tell_heard(app, st_call_run_start(app->store, &m, NULL, &work, fds));
@@ -95,7 +100,9 @@ static void start(struct app *app, const struct waiting *w)
 	}
 	if (e != ERR_OK) {
 		log_warn("run %s of %s is not started: %s", w->run, w->tenant, err_code(e));
-		queue_add(&app->queue, w->tenant, w->run, w->created_at);
+		if (e != ERR_STORE_UNAVAILABLE)
+			w->expires_at = 0; /* it was not done */
+		queue_put_back(&app->queue, w);
 		if (e == ERR_STORE_UNAVAILABLE)
 			app->resync_at = timer_ms() + LAUNCH_PAUSE;
 		app->launch_at = timer_ms() + LAUNCH_PAUSE;
@@ -120,7 +127,7 @@ static void start(struct app *app, const struct waiting *w)
 	if (e == ERR_OK) {
 		run_begin(app, r);
 	} else {
-		run_fail(r, e, "not_started");
+		run_fail(r, e, REASON_NOT_STARTED);
 		run_settle(app, r);
 	}
 }
@@ -135,20 +142,25 @@ static bool may_start(void *arg, const char *tenant)
 	return t == NULL || t->t.max_concurrent_runs == 0 || active < t->t.max_concurrent_runs;
 }
 
+/* Looked for once a second: a queue may be long. */
 static void expire(struct app *app)
 {
 	struct waiting w;
-	uint64_t now = clock_ms();
+	uint32_t set = app->conf.global.queue_seconds;
+	int64_t limit = 1000 * (int64_t)(set != 0 ? set : QUEUE_SECONDS), now = (int64_t)timer_ms();
 	struct st_run_state answer;
-	while (now > QUEUE_LIMIT && queue_take_older(&app->queue, now - QUEUE_LIMIT, &w)) {
+	if (timer_ms() < app->expire_at)
+		return;
+	app->expire_at = timer_ms() + EXPIRE_PAUSE;
+	while (queue_take_older(&app->queue, now - limit, &w)) {
 		struct st_run_finish m = {.tenant = w.tenant,
 					  .run = w.run,
 					  .event = RUN_EV_FAIL,
-					  .terminal_reason = "queue_time_exceeded",
+					  .terminal_reason = reason_name(REASON_QUEUE_TIME_EXCEEDED),
 					  .error = err_code(ERR_QUEUE_TIME_EXCEEDED)};
 		enum err e = tell_heard(app, st_call_run_finish(app->store, &m, NULL, &answer, NULL));
 		if (e == ERR_STORE_UNAVAILABLE) {
-			queue_add(&app->queue, w.tenant, w.run, w.created_at);
+			queue_put_back(&app->queue, &w);
 			app->launch_at = timer_ms() + LAUNCH_PAUSE;
 			return;
 		}
@@ -158,12 +170,13 @@ static void expire(struct app *app)
 void launch_queued(struct app *app)
 {
 	struct waiting w;
-	if (app->launch_at != 0 && timer_ms() < app->launch_at)
+	uint32_t most = app->conf.global.max_concurrent_runs;
+	if (tell_quiet(app) || (app->launch_at != 0 && timer_ms() < app->launch_at))
 		return;
 	app->launch_at = 0;
 	expire(app);
 	/* A stray box holds a slot until sandboxd says that it is gone. */
-	while (app->launch_at == 0 && app->nruns < MAX_RUNS && app->nruns + app->nstrays < app->slots &&
-	       queue_take(&app->queue, may_start, app, &w))
+	while (app->launch_at == 0 && app->nruns < MAX_RUNS && (most == 0 || app->nruns < most) &&
+	       app->nruns + app->nstrays < app->slots && queue_take(&app->queue, may_start, app, &w))
 		start(app, &w);
 }

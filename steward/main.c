@@ -21,6 +21,7 @@
 #include "steward/launch.h"
 #include "steward/run.h"
 #include "steward/sweep.h"
+#include "steward/tell.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -64,17 +65,20 @@ static void open_store(void)
 	char path[200];
 	snprintf(path, sizeof path, "%s/%s", app.conf.global.run_dir, PLACE_STORE_SOCK);
 	app.store = ask_new(path, STORE_PATIENCE);
+	app.teller = ask_new(path, STORE_PATIENCE);
 	app.subscription = ask_new(path, STORE_PATIENCE);
-	if (app.store == NULL || app.subscription == NULL)
+	if (app.store == NULL || app.teller == NULL || app.subscription == NULL)
 		fatal("no memory, or the path %s is too long for a socket", path);
 }
 
-/* Runs end while they are looked at, so each round starts from the list as it is. */
+/* Runs end while they are looked at, so each round starts from the list as it is. What sandboxd has said is heard
+ * first: a question to an absent store may have taken long, and must not make a box look late. */
 static void tick(void)
 {
 	bool again = true;
 	while (again) {
 		again = false;
+		control_drain(&app);
 		uint64_t now = timer_ms();
 		for (size_t i = 0; i < app.nruns && !again; i++) {
 			uint64_t due = run_due(app.runs[i]);
@@ -93,8 +97,14 @@ static int patience(void)
 		uint64_t at = run_due(app.runs[i]);
 		due = at != 0 && at < due ? at : due;
 	}
-	if (app.launch_at != 0 && app.launch_at < due)
-		due = app.launch_at;
+	if (app.queue.n > 0) {
+		uint64_t at = app.launch_at > app.expire_at ? app.launch_at : app.expire_at;
+		if (tell_quiet(&app) && app.store_quiet_until > at)
+			at = app.store_quiet_until;
+		due = at < due ? at : due;
+	}
+	if (tell_due(&app) != 0 && tell_due(&app) < due)
+		due = tell_due(&app);
 	if (due <= now)
 		return 0;
 	return due - now > RESYNC ? RESYNC : (int)(due - now);
@@ -144,6 +154,7 @@ int main(void)
 	control_start(&app);
 	log_info("ready, %u boxes, %zu of before", app.slots, app.nstrays);
 	for (;;) {
+		(void)tell_all(&app);
 		sweep(&app, timer_ms());
 		tick();
 		launch_queued(&app);

@@ -7,33 +7,65 @@
 void queue_free(struct queue *q)
 {
 	free(q->v);
+	free(q->hash);
 	*q = (struct queue){0};
+}
+
+static uint64_t hash_of(const char *tenant, const char *run)
+{
+	uint64_t h = 14695981039346656037u;
+	for (const char *p = tenant; *p != '\0'; p++)
+		h = (h ^ (uint8_t)*p) * 1099511628211u;
+	h = (h ^ '/') * 1099511628211u;
+	for (const char *p = run; *p != '\0'; p++)
+		h = (h ^ (uint8_t)*p) * 1099511628211u;
+	return h;
 }
 
 static size_t find(const struct queue *q, const char *tenant, const char *run)
 {
+	uint64_t h = hash_of(tenant, run);
 	size_t i = 0;
-	while (i < q->n && (strcmp(q->v[i].run, run) != 0 || strcmp(q->v[i].tenant, tenant) != 0))
+	while (i < q->n && (q->hash[i] != h || strcmp(q->v[i].run, run) != 0 || strcmp(q->v[i].tenant, tenant) != 0))
 		i++;
 	return i;
 }
 
-void queue_add(struct queue *q, const char *tenant, const char *run, uint64_t created_at)
+static bool grow(struct queue *q)
 {
-	if (find(q, tenant, run) < q->n || q->n >= QUEUE_MAX)
+	size_t room = q->room == 0 ? 64 : q->room * 2;
+	struct waiting *v = realloc(q->v, room * sizeof *v);
+	if (v == NULL)
+		return false;
+	q->v = v;
+	uint64_t *hash = realloc(q->hash, room * sizeof *hash);
+	if (hash == NULL)
+		return false;
+	q->hash = hash;
+	q->room = room;
+	return true;
+}
+
+void queue_put_back(struct queue *q, const struct waiting *w)
+{
+	if (find(q, w->tenant, w->run) < q->n || q->n >= QUEUE_MAX || (q->n == q->room && !grow(q)))
 		return;
-	if (q->n == q->room) {
-		size_t room = q->room == 0 ? 64 : q->room * 2;
-		struct waiting *v = realloc(q->v, room * sizeof *v);
-		if (v == NULL)
-			return;
-		q->v = v;
-		q->room = room;
-	}
-	struct waiting *w = &q->v[q->n++];
-	snprintf(w->tenant, sizeof w->tenant, "%s", tenant);
-	snprintf(w->run, sizeof w->run, "%s", run);
-	w->created_at = created_at;
+	q->hash[q->n] = hash_of(w->tenant, w->run);
+	q->v[q->n++] = *w;
+}
+
+void queue_add(struct queue *q, const char *tenant, const char *run, int64_t since)
+{
+	struct waiting w = {.since = since};
+	snprintf(w.tenant, sizeof w.tenant, "%s", tenant);
+	snprintf(w.run, sizeof w.run, "%s", run);
+	queue_put_back(q, &w);
+}
+
+uint64_t queue_asked(const struct queue *q, const char *tenant, const char *run)
+{
+	size_t i = find(q, tenant, run);
+	return i < q->n && q->v[i].expires_at != 0 ? q->v[i].asked_at : 0;
 }
 
 static void take_at(struct queue *q, size_t i, struct waiting *out)
@@ -42,6 +74,7 @@ static void take_at(struct queue *q, size_t i, struct waiting *out)
 		*out = q->v[i];
 	q->n--;
 	memmove(&q->v[i], &q->v[i + 1], (q->n - i) * sizeof *q->v);
+	memmove(&q->hash[i], &q->hash[i + 1], (q->n - i) * sizeof *q->hash);
 }
 
 bool queue_remove(struct queue *q, const char *tenant, const char *run)
@@ -58,7 +91,7 @@ static bool before(const struct queue *q, const struct waiting *a, const struct 
 {
 	int order = strcmp(a->tenant, b->tenant);
 	if (order == 0)
-		return a->created_at < b->created_at;
+		return a->since < b->since;
 	bool a_later = strcmp(a->tenant, q->last) > 0, b_later = strcmp(b->tenant, q->last) > 0;
 	return a_later != b_later ? a_later : order < 0;
 }
@@ -66,9 +99,16 @@ static bool before(const struct queue *q, const struct waiting *a, const struct 
 bool queue_take(struct queue *q, bool (*may)(void *arg, const char *tenant), void *arg, struct waiting *out)
 {
 	size_t best = q->n;
-	for (size_t i = 0; i < q->n; i++)
-		if ((best == q->n || before(q, &q->v[i], &q->v[best])) && may(arg, q->v[i].tenant))
+	const char *refused = "";
+	for (size_t i = 0; i < q->n; i++) {
+		/* A tenant at its limit may have thousands here: it is asked about once in a row. */
+		if (strcmp(q->v[i].tenant, refused) == 0 || (best < q->n && !before(q, &q->v[i], &q->v[best])))
+			continue;
+		if (may(arg, q->v[i].tenant))
 			best = i;
+		else
+			refused = q->v[i].tenant;
+	}
 	if (best == q->n)
 		return false;
 	snprintf(q->last, sizeof q->last, "%s", q->v[best].tenant);
@@ -76,10 +116,10 @@ bool queue_take(struct queue *q, bool (*may)(void *arg, const char *tenant), voi
 	return true;
 }
 
-bool queue_take_older(struct queue *q, uint64_t created_before, struct waiting *out)
+bool queue_take_older(struct queue *q, int64_t older, struct waiting *out)
 {
 	for (size_t i = 0; i < q->n; i++)
-		if (q->v[i].created_at < created_before) {
+		if (q->v[i].since < older && q->v[i].expires_at == 0) {
 			take_at(q, i, out);
 			return true;
 		}

@@ -197,7 +197,7 @@ void report_result(struct buf *out, const struct run *r)
 	jw_kint(&w, "version", 1);
 	jw_kstr(&w, "runId", r->run);
 	jw_kbool(&w, "ok", r->error == ERR_OK);
-	jw_kstr(&w, "terminalReason", r->reason != NULL ? r->reason : "");
+	jw_kstr(&w, "terminalReason", reason_name(r->reason));
 	jw_kstr(&w, "error", r->error == ERR_OK ? "" : err_code(r->error));
 	jw_key(&w, "execution");
 	jw_open(&w, '{');

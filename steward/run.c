@@ -30,20 +30,21 @@ struct step_row {
 	enum box_kind kind; /* the box it is about */
 	int cancel_grace;   /* of the KILL that a cancel sends; -1: none */
 	enum err late;      /* what a missed deadline means */
-	const char *reason;
+	enum reason reason; /* REASON__COUNT: a box that is not gone */
 };
 
 static const struct step_row steps[STEP__COUNT] = {
     [STEP_SPAWN_WORK] = {"spawn-work", WAIT_ANSWER, BOX_WORK, CANCEL_GRACE, ERR_SANDBOX_SPAWN_FAILED,
-			 "sandbox_spawn_failed"},
-    [STEP_WORK] = {"work", 0, BOX_WORK, CANCEL_GRACE, ERR_WALL_TIME_EXCEEDED, "wall_time_exceeded"},
-    [STEP_WORK_GONE] = {"work-gone", WAIT_GONE, BOX_WORK, -1, ERR_SANDBOX_CLEANUP_FAILED, NULL},
-    [STEP_JUDGE] = {"judge", WAIT_JUDGE, 0, -1, ERR_SANDBOX_RESULT_INVALID, "judge_failed"},
-    [STEP_SPAWN_CHECK] = {"spawn-check", WAIT_ANSWER, BOX_CHECK, 0, ERR_SANDBOX_SPAWN_FAILED, "sandbox_spawn_failed"},
-    [STEP_CHECK] = {"check", 0, BOX_CHECK, 0, ERR_SANDBOX_RESULT_INVALID, "check_failed"},
-    [STEP_CHECK_GONE] = {"check-gone", WAIT_GONE, BOX_CHECK, -1, ERR_SANDBOX_CLEANUP_FAILED, NULL},
-    [STEP_ORPHAN] = {"orphan", WAIT_GONE, 0, -1, ERR_SANDBOX_CLEANUP_FAILED, NULL},
-    [STEP_SETTLE] = {"settle", 0, 0, -1, ERR_OK, NULL},
+			 REASON_SANDBOX_SPAWN_FAILED},
+    [STEP_WORK] = {"work", 0, BOX_WORK, CANCEL_GRACE, ERR_WALL_TIME_EXCEEDED, REASON_WALL_TIME_EXCEEDED},
+    [STEP_WORK_GONE] = {"work-gone", WAIT_GONE, BOX_WORK, -1, ERR_SANDBOX_CLEANUP_FAILED, REASON__COUNT},
+    [STEP_JUDGE] = {"judge", WAIT_JUDGE, 0, -1, ERR_SANDBOX_RESULT_INVALID, REASON_JUDGE_FAILED},
+    [STEP_SPAWN_CHECK] = {"spawn-check", WAIT_ANSWER, BOX_CHECK, 0, ERR_SANDBOX_SPAWN_FAILED,
+			  REASON_SANDBOX_SPAWN_FAILED},
+    [STEP_CHECK] = {"check", 0, BOX_CHECK, 0, ERR_SANDBOX_RESULT_INVALID, REASON_CHECK_NOT_RUN},
+    [STEP_CHECK_GONE] = {"check-gone", WAIT_GONE, BOX_CHECK, -1, ERR_SANDBOX_CLEANUP_FAILED, REASON__COUNT},
+    [STEP_ORPHAN] = {"orphan", WAIT_GONE, 0, -1, ERR_SANDBOX_CLEANUP_FAILED, REASON__COUNT},
+    [STEP_SETTLE] = {"settle", 0, 0, -1, ERR_OK, REASON__COUNT},
 };
 
 /* --- life and death of the record ------------------------------------------------------------ */
@@ -105,13 +106,13 @@ void run_free(struct app *app, struct run *r)
 	free(r);
 }
 
-void run_fail(struct run *r, enum err error, const char *reason)
+void run_fail(struct run *r, enum err error, enum reason reason)
 {
 	if (r->error != ERR_OK)
 		return;
 	r->error = error;
 	r->reason = reason;
-	log_info("run %s of %s: %s (%s)", r->run, r->tenant, reason, err_code(error));
+	log_info("run %s of %s: %s (%s)", r->run, r->tenant, reason_name(reason), err_code(error));
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
@@ -121,7 +122,7 @@ static void enter(struct run *r, enum step step, uint64_t wait)
 	uint64_t now = timer_ms();
 	r->step = step;
 	r->again = 0;
-	r->deadline = steps[step].wait + wait == 0 ? 0 : now + steps[step].wait + wait;
+	r->deadline = r->allowed = steps[step].wait + wait == 0 ? 0 : now + steps[step].wait + wait;
 	/* A cancelled run ends within its own bound, whatever the step would allow. */
 	if (r->cancelled && r->deadline > r->cancel_at + WAIT_CANCEL)
 		r->deadline = r->cancel_at + WAIT_CANCEL > now ? r->cancel_at + WAIT_CANCEL : now;
@@ -140,14 +141,14 @@ static void spawn(struct app *app, struct run *r)
 	if (*result < 0)
 		*result = launch_result();
 	if (*result < 0) {
-		run_fail(r, ERR_INTERNAL_ERROR, "internal_error");
+		run_fail(r, ERR_INTERNAL_ERROR, REASON_INTERNAL_ERROR);
 		run_settle(app, r);
 		return;
 	}
 	control_spawn(app, r, kind, wall, r->bundle_fd, *result);
 	r->boxes |= bit(kind);
 	r->again = 0;
-	r->deadline = timer_ms() + WAIT_ANSWER;
+	r->deadline = r->allowed = timer_ms() + WAIT_ANSWER;
 	/* Cancelled while it waited for a place: the box would be killed at once; this path is not taken,
 	 * since a cancel without a box settles directly. */
 }
@@ -163,7 +164,7 @@ void run_begin(struct app *app, struct run *r)
 void run_adopt(struct app *app, struct run *r)
 {
 	r->restart = true;
-	run_fail(r, ERR_CONTROLLER_RESTARTED, "controller_restarted");
+	run_fail(r, ERR_CONTROLLER_RESTARTED, REASON_CONTROLLER_RESTARTED);
 	enter(r, STEP_ORPHAN, 0);
 	(void)tell_revoke(app, r); /* first; settle tries again if the store is away */
 	if (!control_strays_of(app, r->run))
@@ -193,13 +194,13 @@ static void begin_judge(struct app *app, struct run *r)
 				    .nextensions = r->conf_tenant->t.extensions_n};
 	verdict_agent(app, r);
 	if (!launch_seal(r->work_fd)) {
-		run_fail(r, ERR_SANDBOX_RESULT_INVALID, "sandbox_result_invalid");
+		run_fail(r, ERR_SANDBOX_RESULT_INVALID, REASON_SANDBOX_RESULT_INVALID);
 		run_settle(app, r);
 		return;
 	}
 	if (!judge_start(&r->judge, r->upload_fd, r->work_fd, &rules, launch_forget, app)) {
 		log_error("run %s: the judge could not be started: %m", r->run);
-		run_fail(r, ERR_INTERNAL_ERROR, "internal_error");
+		run_fail(r, ERR_INTERNAL_ERROR, REASON_INTERNAL_ERROR);
 		run_settle(app, r);
 		return;
 	}
@@ -211,7 +212,7 @@ static void begin_check(struct app *app, struct run *r)
 	drop_fd(&r->bundle_fd);
 	r->bundle_fd = launch_check_bundle(r);
 	if (r->bundle_fd < 0) {
-		run_fail(r, ERR_INTERNAL_ERROR, "internal_error");
+		run_fail(r, ERR_INTERNAL_ERROR, REASON_INTERNAL_ERROR);
 		run_settle(app, r);
 		return;
 	}
@@ -249,7 +250,8 @@ void run_refused(struct app *app, struct run *r, enum box_kind kind, uint16_t co
 		r->again = timer_ms() + RETRY_STORE;
 		return;
 	}
-	run_fail(r, code == ERR_OK ? ERR_SANDBOX_SPAWN_FAILED : err_find(err_code((enum err)code)), "sandbox_refused");
+	run_fail(r, code == ERR_OK ? ERR_SANDBOX_SPAWN_FAILED : err_find(err_code((enum err)code)),
+		 code == ERR_SANDBOX_CAPACITY ? REASON_SANDBOX_CAPACITY : REASON_SANDBOX_REFUSED);
 	run_settle(app, r);
 }
 
@@ -287,7 +289,7 @@ static void after_gone(struct app *app, struct run *r)
 	}
 	bool whole = launch_seal(r->check_fd);
 	if (!whole)
-		run_fail(r, ERR_SANDBOX_RESULT_INVALID, "sandbox_result_invalid");
+		run_fail(r, ERR_SANDBOX_RESULT_INVALID, REASON_SANDBOX_RESULT_INVALID);
 	if (r->cancelled || !whole || !verdict_check(app, r)) {
 		run_settle(app, r);
 	} else if (r->check_at + 1 < r->rq.nchecks && r->error == ERR_OK && !r->cleanup_failed) {
@@ -315,8 +317,10 @@ void run_gone(struct app *app, struct run *r, enum box_kind kind, bool clean)
 	case STEP_CHECK:
 	case STEP_SPAWN_WORK:
 	case STEP_SPAWN_CHECK:
-		if (kind == BOX_WORK)
+		if (kind == BOX_WORK) {
 			(void)tell_revoke(app, r);
+			tell_phase(app, r, PHASE_COLLECTING);
+		}
 		r->step = kind == BOX_WORK ? STEP_WORK_GONE : STEP_CHECK_GONE;
 		break;
 	case STEP_WORK_GONE:
@@ -344,7 +348,7 @@ void run_judge_ended(struct app *app, struct run *r)
 	if (!well || !verdict_judge(app, r)) {
 		r->nchanges = 0;
 		r->judged = false;
-		run_fail(r, ERR_SANDBOX_RESULT_INVALID, "sandbox_result_invalid");
+		run_fail(r, ERR_SANDBOX_RESULT_INVALID, REASON_SANDBOX_RESULT_INVALID);
 	}
 	if (r->error == ERR_OK && !r->cancelled && !r->cleanup_failed)
 		begin_check(app, r);
@@ -359,7 +363,7 @@ void run_cancel(struct app *app, struct run *r)
 	r->cancelled = true;
 	r->cancel_at = timer_ms();
 	log_info("run %s of %s: cancel in step %s", r->run, r->tenant, steps[r->step].name);
-	(void)tell_revoke(app, r);
+	r->revoked = true; /* by the operation that recorded the request */
 	if (r->deadline > r->cancel_at + WAIT_CANCEL)
 		r->deadline = r->cancel_at + WAIT_CANCEL;
 	if (r->step == STEP_JUDGE)
@@ -377,8 +381,14 @@ void run_cancel(struct app *app, struct run *r)
 static void late(struct app *app, struct run *r)
 {
 	const struct step_row *row = &steps[r->step];
+	/* A cancelled run ends at its bound with what is known; boxes that are still there are strays. */
+	bool given_up = r->cancelled && timer_ms() < r->allowed;
+	if (r->step == STEP_JUDGE && judge_ended(&r->judge)) {
+		run_judge_ended(app, r);
+		return;
+	}
 	log_warn("run %s: step %s took too long", r->run, row->name);
-	if (row->reason != NULL)
+	if (row->reason != REASON__COUNT && !given_up)
 		run_fail(r, row->late, row->reason);
 	switch (r->step) {
 	case STEP_SPAWN_WORK:
@@ -389,8 +399,10 @@ static void late(struct app *app, struct run *r)
 		return;
 	case STEP_WORK_GONE:
 	case STEP_CHECK_GONE:
-		r->cleanup_failed = true;
-		tell_box(app, AUDIT_SANDBOX_CLEANUP_FAILED, r->tenant, r->run, row->kind);
+		if (!given_up) {
+			r->cleanup_failed = true;
+			tell_box(app, AUDIT_SANDBOX_CLEANUP_FAILED, r->tenant, r->run, row->kind);
+		}
 		r->boxes &= ~bit(row->kind);
 		control_stray(app, r->run, row->kind);
 		after_gone(app, r);
@@ -399,7 +411,7 @@ static void late(struct app *app, struct run *r)
 		run_judge_ended(app, r); /* kills it */
 		return;
 	case STEP_ORPHAN:
-		r->cleanup_failed = true;
+		r->cleanup_failed = !given_up;
 		run_settle(app, r);
 		return;
 	case STEP_SETTLE:

@@ -10,7 +10,7 @@
 struct run *run_new(struct app *app, const char *tenant, const char *run);
 void run_free(struct app *app, struct run *r);
 /* The first failure stays. */
-void run_fail(struct run *r, enum err error, const char *reason);
+void run_fail(struct run *r, enum err error, enum reason reason);
 /* To the finally path (settle.c): whatever came before, this comes after. */
 void run_settle(struct app *app, struct run *r);
 

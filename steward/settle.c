@@ -52,12 +52,12 @@ static void decide(struct run *r)
 {
 	if (r->cleanup_failed) {
 		r->error = ERR_SANDBOX_CLEANUP_FAILED;
-		r->reason = "sandbox_cleanup_failed";
+		r->reason = REASON_SANDBOX_CLEANUP_FAILED;
 	} else if (r->cancelled) {
 		r->error = ERR_CANCELLED_BY_REQUEST;
-		r->reason = "cancelled_by_request";
+		r->reason = REASON_CANCELLED_BY_REQUEST;
 	} else if (r->error == ERR_OK) {
-		r->reason = "completed";
+		r->reason = REASON_COMPLETED;
 	}
 }
 
@@ -71,14 +71,17 @@ static enum err finish(struct app *app, struct run *r)
 	report_summary(&summary, r);
 	report_changes(&changes, r);
 	report_verification(&verification, r);
-	enum run_event event = r->error == ERR_OK ? RUN_EV_COMPLETE : RUN_EV_FAIL;
+	enum run_event event = r->cleanup_failed    ? RUN_EV_UNCLEAN
+			       : r->restart         ? RUN_EV_RESTART
+			       : r->error == ERR_OK ? RUN_EV_COMPLETE
+						    : RUN_EV_FAIL;
 	struct st_run_finish m = {.tenant = r->tenant,
 				  .run = r->run,
-				  .event = (uint8_t)(r->restart ? RUN_EV_RESTART : event),
+				  .event = (uint8_t)event,
 				  .success = r->agent_ok,
 				  .exited = r->exited,
 				  .exit_code = r->exit_code,
-				  .terminal_reason = r->reason,
+				  .terminal_reason = reason_name(r->reason),
 				  .error = r->error == ERR_OK ? "" : err_code(r->error)};
 	if (!buf_failed(&summary))
 		m.summary = (struct wire_bytes){summary.p, (uint32_t)summary.n};
@@ -89,12 +92,15 @@ static enum err finish(struct app *app, struct run *r)
 	enum err e = tell_heard(app, st_call_run_finish(app->store, &m, NULL, &answer, NULL));
 	if (e == ERR_OK)
 		log_info("run %s of %s ended: %s (%s)", r->run, r->tenant,
-			 answer.state < RUN_STATE__COUNT ? run_public((enum run_state)answer.state) : "?", r->reason);
+			 answer.state < RUN_STATE__COUNT ? run_public((enum run_state)answer.state) : "?",
+			 reason_name(r->reason));
 	return e;
 }
 
 bool settle_try(struct app *app, struct run *r)
 {
+	if (tell_quiet(app))
+		return false;
 	(void)tell_revoke(app, r);
 	/* The artifacts tell the end as it will be committed, so the end is decided before they are written. */
 	decide(r);
@@ -102,11 +108,14 @@ bool settle_try(struct app *app, struct run *r)
 	if (e == ERR_STORE_UNAVAILABLE)
 		return false;
 	if (e != ERR_OK && r->error == ERR_OK) {
-		run_fail(r, e, "artifacts_not_stored");
+		run_fail(r, e, REASON_ARTIFACTS_NOT_STORED);
 		(void)put_artifacts(app, r);
 	}
 	if (!r->revoked)
 		(void)tell_revoke(app, r);
+	/* Whoever sees the end sees all that was told before it. */
+	if (!tell_all(app))
+		return false;
 	e = r->revoked ? finish(app, r) : ERR_STORE_UNAVAILABLE;
 	if (e == ERR_STORE_UNAVAILABLE)
 		return false;

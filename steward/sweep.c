@@ -15,7 +15,8 @@
 
 enum { WOKEN_AT_ONCE = 1000 };
 
-static void seen(struct app *app, const char *tenant, const char *run, uint8_t state, uint64_t created_at)
+/* since: when it began to wait, by the timer: the wall clock may be set while it does. */
+static void seen(struct app *app, const char *tenant, const char *run, uint8_t state, int64_t since)
 {
 	struct run *r = app_run(app, run);
 	if (r != NULL && strcmp(r->tenant, tenant) != 0)
@@ -23,7 +24,7 @@ static void seen(struct app *app, const char *tenant, const char *run, uint8_t s
 	switch (state) {
 	case RUN_QUEUED:
 		if (r == NULL)
-			queue_add(&app->queue, tenant, run, created_at);
+			queue_add(&app->queue, tenant, run, since);
 		break;
 	case RUN_CANCELLING:
 		queue_remove(&app->queue, tenant, run);
@@ -43,6 +44,11 @@ static void orphan(struct app *app, const char *tenant, const char *run, uint8_t
 {
 	if (state != RUN_RUNNING && state != RUN_CANCELLING)
 		return;
+	/* Asked for by this process, which is still to hear the answer (launch.c). */
+	uint64_t asked = queue_asked(&app->queue, tenant, run);
+	if (asked != 0 && timer_ms() < asked + START_AGAIN)
+		return;
+	queue_remove(&app->queue, tenant, run);
 	struct run *r = run_new(app, tenant, run);
 	if (r == NULL) {
 		app->resync = true; /* next time: these come and go quickly */
@@ -81,7 +87,8 @@ static bool page(struct app *app, char tenant[129], char run[129], enum err *e)
 		snprintf(tenant, 129, "%s", item.tenant);
 		snprintf(run, 129, "%s", item.run);
 		bool driven = app_run(app, item.run) != NULL; /* it may end while it is looked at */
-		seen(app, item.tenant, item.run, item.state, item.created_at);
+		int64_t age = (int64_t)(clock_ms() - item.created_at);
+		seen(app, item.tenant, item.run, item.state, (int64_t)timer_ms() - (age > 0 ? age : 0));
 		if (!driven)
 			orphan(app, item.tenant, item.run, item.state);
 	}
@@ -103,7 +110,7 @@ static void subscribe(struct app *app)
 {
 	struct st_subscribe m = {.tenant = "", .run = ""};
 	struct st_ok answer;
-	enum err e = st_call_subscribe(app->subscription, &m, NULL, &answer, NULL);
+	enum err e = tell_heard(app, st_call_subscribe(app->subscription, &m, NULL, &answer, NULL));
 	app->subscribed = e == ERR_OK;
 	if (e == ERR_OK) {
 		app->resync_at = timer_ms(); /* what happened in between is in the store */
@@ -115,6 +122,8 @@ static void subscribe(struct app *app)
 
 void sweep(struct app *app, uint64_t now)
 {
+	if (tell_quiet(app))
+		return;
 	if (!app->subscribed && now >= app->subscribe_at)
 		subscribe(app);
 	if (now >= app->resync_at)
@@ -128,7 +137,7 @@ void sweep_heard(struct app *app)
 	int got = 0;
 	for (int i = 0; i < WOKEN_AT_ONCE && (got = ask_wait(app->subscription, 0, &packet)) > 0; i++) {
 		if (st_get_woken(packet.frame, packet.len, &m))
-			seen(app, m.tenant, m.run, m.state, clock_ms());
+			seen(app, m.tenant, m.run, m.state, (int64_t)timer_ms());
 		ask_close_fds(&packet);
 	}
 	if (got < 0) {
@@ -139,7 +148,8 @@ void sweep_heard(struct app *app)
 
 uint64_t sweep_due(const struct app *app)
 {
-	if (!app->subscribed && app->subscribe_at < app->resync_at)
-		return app->subscribe_at;
-	return app->resync_at;
+	uint64_t due = app->resync_at;
+	if (!app->subscribed && app->subscribe_at < due)
+		due = app->subscribe_at;
+	return tell_quiet(app) && app->store_quiet_until > due ? app->store_quiet_until : due;
 }

@@ -1,12 +1,31 @@
-/* See tell.h. Every call is bounded by the connection's patience (STORE_PATIENCE). */
+/*
+ * See tell.h. Every call is bounded by the connection's patience (STORE_PATIENCE). Tales have a connection of their
+ * own: one whose answer was lost is told again under its operation id, so that no event is there twice.
+ */
 #include "steward/tell.h"
 #include "gen/store_msg.h"
 #include "lib/chan.h"
 #include "lib/die.h"
 #include "lib/num.h"
 #include "lib/own.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-enum { QUIET = 1000 };
+/* More than all runs tell in hours without a store: what is beyond is lost, and said so. */
+enum { QUIET = 1000, TALES = 4096, TALES_BYTES = 16000000 };
+
+enum tale_what { TALE_PHASE, TALE_EVENT, TALE_BOX };
+struct tale {
+	struct tale *next;
+	enum tale_what what;
+	enum run_phase phase;
+	enum audit_event audit;
+	enum box_kind kind;
+	char tenant[129], run[129], type[65];
+	uint32_t n;
+	uint8_t data[];
+};
 
 enum err tell_heard(struct app *app, enum err e)
 {
@@ -14,52 +33,111 @@ enum err tell_heard(struct app *app, enum err e)
 	return e;
 }
 
-static bool quiet(const struct app *app)
+bool tell_quiet(const struct app *app)
 {
 	return app->store_quiet_until != 0 && timer_ms() < app->store_quiet_until;
 }
 
+static enum err tell_one(struct app *app, const struct tale *t)
+{
+	struct st_run_state state;
+	struct st_ok ok;
+	switch (t->what) {
+	case TALE_PHASE:;
+		struct st_run_phase phase = {.tenant = t->tenant, .run = t->run, .phase = (uint8_t)t->phase};
+		return st_call_run_phase(app->teller, &phase, NULL, &state, NULL);
+	case TALE_EVENT:;
+		struct st_run_event event = {
+		    .tenant = t->tenant, .run = t->run, .type = t->type, .data = {t->data, t->n}};
+		return st_call_run_event(app->teller, &event, NULL, &ok, NULL);
+	case TALE_BOX:
+	default:;
+		struct st_audit_note note = {.event = (uint8_t)t->audit,
+					     .tenant = t->tenant,
+					     .run = t->run,
+					     .actor = "steward",
+					     .request_id = "",
+					     .subject = t->kind == BOX_WORK ? "work" : "check"};
+		return st_call_audit_note(app->teller, &note, NULL, &ok, NULL);
+	}
+}
+
+bool tell_all(struct app *app)
+{
+	while (app->tales != NULL) {
+		struct tale *t = app->tales;
+		if (tell_quiet(app))
+			return false;
+		if (app->tale_asked)
+			ask_repeat(app->teller);
+		enum err e = tell_heard(app, tell_one(app, t));
+		app->tale_asked = e == ERR_STORE_UNAVAILABLE;
+		if (e == ERR_STORE_UNAVAILABLE)
+			return false;
+		if (e != ERR_OK)
+			log_warn("run %s: %s was not recorded: %s", t->run,
+				 t->what == TALE_PHASE   ? phase_names[t->phase]
+				 : t->what == TALE_EVENT ? t->type
+							 : audit_row(t->audit)->name,
+				 err_code(e));
+		app->tales = t->next;
+		app->ntales--;
+		app->tales_bytes -= sizeof *t + t->n;
+		free(t);
+	}
+	return true;
+}
+
+uint64_t tell_due(const struct app *app)
+{
+	if (app->tales == NULL)
+		return 0;
+	return app->store_quiet_until != 0 ? app->store_quiet_until : timer_ms();
+}
+
+static void tale(struct app *app, const struct tale *like, const char *tenant, const char *run, const struct buf *data)
+{
+	size_t n = data != NULL ? data->n : 0;
+	bool fits = app->ntales < TALES && app->tales_bytes + sizeof *like + n <= TALES_BYTES;
+	struct tale *t = fits && (data == NULL || !buf_failed(data)) ? malloc(sizeof *t + n) : NULL;
+	if (t == NULL) {
+		log_error("run %s: something could not be kept to be told", run);
+		return;
+	}
+	*t = *like;
+	t->next = NULL;
+	t->n = (uint32_t)n;
+	snprintf(t->tenant, sizeof t->tenant, "%s", tenant);
+	snprintf(t->run, sizeof t->run, "%s", run);
+	if (n > 0)
+		memcpy(t->data, data->p, n);
+	struct tale **end = &app->tales;
+	while (*end != NULL)
+		end = &(*end)->next;
+	*end = t;
+	app->ntales++;
+	app->tales_bytes += sizeof *t + n;
+	if (!tell_all(app))
+		log_warn("run %s: %zu things are to be told when the store is back", run, app->ntales);
+}
+
 void tell_phase(struct app *app, const struct run *r, enum run_phase phase)
 {
-	struct st_run_state answer;
-	if (quiet(app))
-		return;
-	struct st_run_phase m = {.tenant = r->tenant, .run = r->run, .phase = (uint8_t)phase};
-	enum err e = tell_heard(app, st_call_run_phase(app->store, &m, NULL, &answer, NULL));
-	if (e != ERR_OK)
-		log_warn("run %s: phase %s was not recorded: %s", r->run, phase_names[phase], err_code(e));
+	const struct tale t = {.what = TALE_PHASE, .phase = phase};
+	tale(app, &t, r->tenant, r->run, NULL);
 }
 
 void tell_event(struct app *app, const struct run *r, const char *type, struct buf *data)
 {
-	struct st_ok answer;
-	if (buf_failed(data) || quiet(app)) {
-		log_warn("run %s: event %s was not recorded", r->run, type);
-		return;
-	}
-	struct st_run_event m = {
-	    .tenant = r->tenant, .run = r->run, .type = type, .data = {data->p, (uint32_t)data->n}};
-	enum err e = tell_heard(app, st_call_run_event(app->store, &m, NULL, &answer, NULL));
-	if (e != ERR_OK)
-		log_warn("run %s: event %s was not recorded: %s", r->run, type, err_code(e));
+	struct tale t = {.what = TALE_EVENT};
+	snprintf(t.type, sizeof t.type, "%s", type);
+	tale(app, &t, r->tenant, r->run, data);
 }
 
 void tell_box(struct app *app, enum audit_event event, const char *tenant, const char *run, enum box_kind kind)
 {
-	struct st_ok answer;
-	if (quiet(app)) {
-		log_warn("run %s: %s was not told to the audit log", run, audit_row(event)->name);
-		return;
-	}
-	struct st_audit_note m = {.event = (uint8_t)event,
-				  .tenant = tenant,
-				  .run = run,
-				  .actor = "steward",
-				  .request_id = "",
-				  .subject = kind == BOX_WORK ? "work" : "check"};
-	enum err e = tell_heard(app, st_call_audit_note(app->store, &m, NULL, &answer, NULL));
-	if (e != ERR_OK)
-		log_warn("run %s: %s was not told to the audit log: %s", run, audit_row(event)->name, err_code(e));
+	const struct tale t = {.what = TALE_BOX, .audit = event, .kind = kind};
+	tale(app, &t, tenant, run, NULL);
 }
 
 enum err tell_revoke(struct app *app, struct run *r)
@@ -67,6 +145,8 @@ enum err tell_revoke(struct app *app, struct run *r)
 	struct st_ok answer;
 	if (r->revoked)
 		return ERR_OK;
+	if (tell_quiet(app))
+		return ERR_STORE_UNAVAILABLE;
 	struct st_cap_revoke m = {.tenant = r->tenant, .run = r->run};
 	enum err e = tell_heard(app, st_call_cap_revoke(app->store, &m, NULL, &answer, NULL));
 	/* Whatever else it answers, asking again would not change it; the terminal state revokes as well. */

@@ -44,13 +44,13 @@ static void ran(struct app *app, struct run *r, const struct bn_ran *m)
 	r->agent_ok = m->started && m->status == 0 && !m->timed_out && !m->stopped;
 	agent_event(app, r, m);
 	if (m->timed_out || r->work_timed_out)
-		run_fail(r, ERR_WALL_TIME_EXCEEDED, "wall_time_exceeded");
+		run_fail(r, ERR_WALL_TIME_EXCEEDED, REASON_WALL_TIME_EXCEEDED);
 	else if (!m->started)
-		run_fail(r, ERR_SANDBOX_SETUP_FAILED, "agent_not_started");
+		run_fail(r, ERR_SANDBOX_SETUP_FAILED, REASON_AGENT_NOT_STARTED);
 	else if (r->work_oom && !r->agent_ok)
-		run_fail(r, ERR_MEMORY_EXCEEDED, "memory_exceeded");
+		run_fail(r, ERR_MEMORY_EXCEEDED, REASON_MEMORY_EXCEEDED);
 	else if (!r->agent_ok)
-		run_fail(r, ERR_SANDBOX_AGENT_FAILED, "agent_failed");
+		run_fail(r, ERR_SANDBOX_AGENT_FAILED, REASON_AGENT_FAILED);
 }
 
 static void broken(struct run *r, const struct bn_broken *m)
@@ -61,7 +61,7 @@ static void broken(struct run *r, const struct bn_broken *m)
 	const char *text = buf_cstr(&detail);
 	log_warn("run %s: the box could not work: %s", r->run, text != NULL ? text : "");
 	enum err e = err_find(err_code((enum err)m->code));
-	run_fail(r, e == ERR_OK ? ERR_SANDBOX_SETUP_FAILED : e, "sandbox_setup_failed");
+	run_fail(r, e == ERR_OK ? ERR_SANDBOX_SETUP_FAILED : e, REASON_SANDBOX_SETUP_FAILED);
 }
 
 /* Finds the one frame of the given number; false if there is none, or more than one, or it is malformed. */
@@ -97,7 +97,7 @@ void verdict_agent(struct app *app, struct run *r)
 	struct bn_ran m;
 	struct bn_broken bad;
 	if (r->work_timed_out)
-		run_fail(r, ERR_WALL_TIME_EXCEEDED, "wall_time_exceeded");
+		run_fail(r, ERR_WALL_TIME_EXCEEDED, REASON_WALL_TIME_EXCEEDED);
 	if (only_frame(r->work_fd, BN_RAN, &b, &frame, &n) && bn_get_ran(frame, n, &m)) {
 		ran(app, r, &m);
 		bundle_close(&b);
@@ -107,9 +107,9 @@ void verdict_agent(struct app *app, struct run *r)
 	if (only_frame(r->work_fd, BN_BROKEN, &b, &frame, &n) && bn_get_broken(frame, n, &bad))
 		broken(r, &bad);
 	else if (r->work_oom)
-		run_fail(r, ERR_MEMORY_EXCEEDED, "memory_exceeded");
+		run_fail(r, ERR_MEMORY_EXCEEDED, REASON_MEMORY_EXCEEDED);
 	else
-		run_fail(r, ERR_SANDBOX_RESULT_INVALID, "sandbox_result_invalid");
+		run_fail(r, ERR_SANDBOX_RESULT_INVALID, REASON_SANDBOX_RESULT_INVALID);
 	bundle_close(&b);
 }
 
@@ -205,11 +205,10 @@ static bool take_frames(struct run *r)
 	return ok && got == 0 && at == DONE && (!r->accepted || r->nchanges == r->seen);
 }
 
-static const char *refusal(enum err e)
+enum reason verdict_reason(enum err e, enum reason otherwise)
 {
-	if (e == ERR_SANDBOX_CHANGED_FILES_MISMATCH)
-		return "changed_files_outside_allowed_paths";
-	return err_code(e);
+	enum reason r = reason_find(err_code(e));
+	return strcmp(reason_status(r), "failed") == 0 ? r : otherwise;
 }
 
 bool verdict_judge(struct app *app, struct run *r)
@@ -218,7 +217,10 @@ bool verdict_judge(struct app *app, struct run *r)
 		return false;
 	r->judged = true;
 	if (!r->accepted)
-		run_fail(r, r->judged_error, refusal(r->judged_error));
+		run_fail(r, r->judged_error,
+			 verdict_reason(r->judged_error, r->judged_error == ERR_SANDBOX_CHANGED_FILES_MISMATCH
+							     ? REASON_CHANGED_FILES_OUTSIDE_ALLOWED_PATHS
+							     : REASON_SANDBOX_RESULT_INVALID));
 	own_buf struct buf b;
 	struct jw w;
 	buf_init(&b, 30000);

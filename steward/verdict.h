@@ -21,6 +21,8 @@ void verdict_checks_end(struct run *r);
 /* One check's end: pure, for tests too. truncated: the end of the output is missing. */
 enum outcome verdict_outcome(const char *const *argv, uint32_t argc, bool started, int32_t status, bool timed_out,
 			     bool truncated, const char *output, size_t n);
+/* The reason of the same name as the error, where there is one. */
+enum reason verdict_reason(enum err e, enum reason otherwise);
 /* As a shell would say it: a signal is 128 and its number. */
 int32_t verdict_exit_code(bool started, int32_t status);
 #endif

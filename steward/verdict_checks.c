@@ -153,7 +153,7 @@ bool verdict_check(struct app *app, struct run *r)
 	if (r->checks[r->check_at].outcome != OUTCOME_NONE)
 		finished(app, r, r->check_at);
 	if (e != ERR_OK)
-		run_fail(r, e, err_code(e));
+		run_fail(r, e, verdict_reason(e, REASON_CHECK_NOT_RUN));
 	return e == ERR_OK;
 }
 
@@ -165,5 +165,5 @@ void verdict_checks_end(struct run *r)
 		nothing = nothing || r->checks[i].outcome == OUTCOME_NO_TESTS;
 	}
 	if (!passed)
-		run_fail(r, ERR_VERIFICATION_FAILED, nothing ? "no_tests" : "check_failed");
+		run_fail(r, ERR_VERIFICATION_FAILED, nothing ? REASON_NO_TESTS : REASON_CHECK_FAILED);
 }

@@ -276,7 +276,7 @@ static enum err op_run_cancel(struct txn *t, const struct st_run_cancel *m, int 
 		return e;
 	e = run_move(t, m->tenant, m->run, &r, RUN_EV_CANCEL, &changed);
 	run_state_answer(a, &r, changed);
-	if (e == ERR_OK && !changed && run_is_final(&r))
+	if (e == ERR_OK && !changed && run_is_final(&r) && r.state != RUN_CANCELLED)
 		run_overruled(t, m->tenant, m->run, &r, m->by, m->request_id, reason_name(REASON_CANCELLED_BY_REQUEST),
 			      err_code(ERR_CANCELLED_BY_REQUEST));
 	if (e != ERR_OK || !changed)

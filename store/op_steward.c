@@ -181,10 +181,10 @@ static bool ended_so(const struct rec_run *r, const struct st_run_finish *m)
 	bool cancelled = run_step(RUN_CANCELLING, ev, &cancelling) == ERR_OK && cancelling == state;
 	return run_final(state) && (normal || cancelled) && r->success == m->success && r->exited == m->exited &&
 	       r->exit_code == m->exit_code &&
-	       strcmp(r->terminal_reason, normal ? m->terminal_reason : reason_name(REASON_CANCELLED_BY_REQUEST)) ==
-		   0 &&
-	       strcmp(r->error, m->error) == 0 && same_bytes(r->summary, m->summary) &&
-	       same_bytes(r->changed_files, m->changed_files) && same_bytes(r->verification, m->verification);
+	       (state == RUN_CANCELLED ||
+		(strcmp(r->terminal_reason, m->terminal_reason) == 0 && strcmp(r->error, m->error) == 0)) &&
+	       same_bytes(r->summary, m->summary) && same_bytes(r->changed_files, m->changed_files) &&
+	       same_bytes(r->verification, m->verification);
 }
 
 /* Does the reason go with the event? A run that was cancelled ends as such by whatever its steward says last. */

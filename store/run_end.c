@@ -35,8 +35,10 @@ void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run 
 	struct jw w;
 	capability_del(t, tenant, run);
 	approvals_end(t, tenant, run);
-	if (r->state == RUN_CANCELLED)
+	if (r->state == RUN_CANCELLED) {
 		r->terminal_reason = reason_name(REASON_CANCELLED_BY_REQUEST);
+		r->error = err_code(ERR_CANCELLED_BY_REQUEST);
+	}
 	(void)snprintf(type, sizeof type, "run.%s", run_public((enum run_state)r->state));
 	buf_init(&b, 4096);
 	jw_init(&w, &b);

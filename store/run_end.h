@@ -5,7 +5,7 @@
 #include "store/t_run.h"
 
 /* r has just moved to a final state: revokes, resolves what is open, writes the terminal event, which is
- * thereby the last one. A cancelled run's reason is always the same. The caller saves. */
+ * thereby the last one. A cancelled run's reason and error are always the same. The caller saves. */
 void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *actor,
 	     const char *request_id);
 /* What came too late, or against a cancel: nothing of it is kept but this line. r is the run as it stays. */

@@ -52,6 +52,8 @@ while IFS='|' read -r file text want; do
 done <<'T'
 pinfold.conf|gateway_port = 80|gateway_port must be a number from 1024 to 65535, not 80
 pinfold.conf|max_boxes = 0|max_boxes must be
+pinfold.conf|max_concurrent_runs = 513|max_concurrent_runs must be
+pinfold.conf|queue_seconds = 0|queue_seconds must be
 pinfold.conf|audit_content = "some"|audit_content must be full or none
 pinfold.conf|audit_max_bytes = 100|audit_max_bytes must be
 pinfold.conf|audit_generations = 0|audit_generations must be

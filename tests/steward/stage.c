@@ -31,8 +31,9 @@ static void frame(int fd, const uint8_t *buf, size_t n)
 	assert_true(n > 0 && bundle_add(fd, buf, n));
 }
 
-static int make_conf(const struct rig *r)
+static int make_conf(const struct stage *s)
 {
+	const struct rig *r = &s->rig;
 	static uint8_t buf[CF_MAXFRAME];
 	static const char *const roles[] = {"fcgi", "gateway", "steward"};
 	static const char *const tenants[] = {"acme", "beta"};
@@ -42,7 +43,9 @@ static int make_conf(const struct rig *r)
 			      .state_dir = r->state,
 			      .log_dir = r->dir,
 			      .libexec_dir = r->dir,
-			      .gateway_port = STAGE_PORT};
+			      .gateway_port = STAGE_PORT,
+			      .max_concurrent_runs = s->max_concurrent_runs,
+			      .queue_seconds = s->queue_seconds};
 	frame(fd, buf, cf_put_global(buf, sizeof buf, 0, &g));
 	struct cf_role stored = {.name = "stored", .uid = RIG_UID, .gid = RIG_UID};
 	frame(fd, buf, cf_put_role(buf, sizeof buf, 0, &stored));
@@ -83,7 +86,7 @@ static int make_conf(const struct rig *r)
 				      .max_steps = 20,
 				      .max_wall_seconds = 220,
 				      .check_seconds = 7,
-				      .max_concurrent_runs = 4};
+				      .max_concurrent_runs = s->tenant_runs != 0 ? s->tenant_runs : 4};
 		frame(fd, buf, cf_put_tenant(buf, sizeof buf, 0, &t));
 	}
 	struct cf_end end = {0};
@@ -120,7 +123,7 @@ void stage_close(struct stage *s)
 static void child(const struct stage *s, int control, int secrets)
 {
 	const char *program = getenv("PINFOLD_STEWARD");
-	int from[] = {control, make_conf(&s->rig), secrets};
+	int from[] = {control, make_conf(s), secrets};
 	char log[160];
 	snprintf(log, sizeof log, "%s/steward.log", s->rig.dir);
 	int err = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
@@ -222,10 +225,10 @@ int stage_stop(struct stage *s, int sig)
 
 const char *stage_run(struct stage *s, const char *tenant)
 {
-	static char run[16][64];
+	static char run[64][64];
 	static unsigned slot;
 	static const struct given files[] = {{"a.py", "one\ntwo\n"}, {"b.py", "bee\n"}};
-	char *id = run[slot++ % 16];
+	char *id = run[slot++ % 64];
 	struct st_run_state state;
 	snprintf(id, 64, "%s-%u", tenant, ++s->serial);
 	own_fd int upload = bundle_new("upload");
@@ -375,6 +378,21 @@ char *stage_artifact(struct stage *s, const char *tenant, const char *run, enum 
 	text[is.size] = '\0';
 	close(fd);
 	return text;
+}
+
+unsigned stage_audited(struct stage *s, const char *event, const char *run)
+{
+	char path[160], name[100], of[160];
+	unsigned found = 0;
+	size_t n;
+	snprintf(path, sizeof path, "%s/audit.log", s->rig.logs);
+	snprintf(name, sizeof name, "\"event\":\"%s\"", event);
+	snprintf(of, sizeof of, "\"run\":\"%s\"", run);
+	own_free char *log = file_read(AT_FDCWD, path, 100000000, &n);
+	assert_non_null(log);
+	for (char *line = strtok(log, "\n"); line != NULL; line = strtok(NULL, "\n"))
+		found += strstr(line, name) != NULL && strstr(line, of) != NULL;
+	return found;
 }
 
 void stage_logged(struct stage *s, const char *text)

@@ -25,6 +25,8 @@ struct stage {
 	int control; /* our end of the steward's pipe */
 	pid_t pid;
 	unsigned serial;
+	uint32_t max_concurrent_runs, queue_seconds; /* settings of the next steward; 0: the defaults */
+	uint32_t tenant_runs;                        /* of one tenant at once; 0: 4 */
 };
 
 /* What the steward sent; strings are copies. */
@@ -77,6 +79,8 @@ void stage_phase(struct stage *s, const char *tenant, const char *run, enum run_
 bool stage_capable(struct stage *s, const char *tenant, const char *run);
 /* The artifact's bytes with a NUL behind; NULL: there is none. The caller frees. */
 char *stage_artifact(struct stage *s, const char *tenant, const char *run, enum artifact name);
+/* How many lines the audit log has of this event and run. */
+unsigned stage_audited(struct stage *s, const char *event, const char *run);
 /* Waits until the steward has logged this. */
 void stage_logged(struct stage *s, const char *text);
 /* Types of all events, one a line. The caller frees. */

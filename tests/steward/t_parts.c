@@ -34,7 +34,7 @@ static void t_queue(void **state)
 	for (int i = 0; i < 5; i++) {
 		char run[16];
 		snprintf(run, sizeof run, "a%d", i);
-		queue_add(&q, "a", run, 100 - (uint64_t)i); /* the last is the oldest */
+		queue_add(&q, "a", run, 100 - i); /* the last is the oldest */
 	}
 	queue_add(&q, "b", "b0", 500);
 	queue_add(&q, "c", "c0", 600);
@@ -56,6 +56,55 @@ static void t_queue(void **state)
 	assert_false(queue_take_older(&q, 1, &w));
 	assert_true(queue_take_older(&q, 2, &w));
 	assert_int_equal(q.n, 0);
+	/* Whoever was put back comes before those behind it, is not thrown out while its start is asked for, and is
+	 * one. */
+	queue_add(&q, "a", "a20", -7); /* from before the machine's start */
+	queue_add(&q, "a", "a21", 8);
+	assert_true(queue_take(&q, anyone, NULL, &w));
+	assert_string_equal(w.run, "a20");
+	w.expires_at = 5;
+	w.asked_at = 6;
+	queue_put_back(&q, &w);
+	queue_add(&q, "a", "a20", 9);
+	assert_int_equal(q.n, 2);
+	assert_int_equal(queue_asked(&q, "a", "a20"), 6);
+	assert_int_equal(queue_asked(&q, "a", "a21"), 0);
+	assert_int_equal(queue_asked(&q, "b", "a20"), 0);
+	assert_false(queue_take_older(&q, 8, &w));
+	assert_true(queue_take(&q, anyone, NULL, &w));
+	assert_string_equal(w.run, "a20");
+	assert_int_equal(w.expires_at, 5);
+	queue_free(&q);
+}
+
+/* However many one tenant has waiting, another's first is next, and is next but one at the latest. */
+static void t_crowd(void **state)
+{
+	(void)state;
+	struct queue q = {0};
+	struct waiting w;
+	char run[32];
+	for (int i = 0; i < QUEUE_MAX - 3; i++) {
+		snprintf(run, sizeof run, "run-%d", i);
+		queue_add(&q, "crowd", run, i);
+	}
+	assert_true(queue_take(&q, anyone, NULL, &w));
+	assert_string_equal(w.run, "run-0");
+	/* Names before and behind the crowd's. */
+	queue_add(&q, "aaa", "first", QUEUE_MAX);
+	queue_add(&q, "zzz", "first", QUEUE_MAX + 1);
+	char order[100] = "";
+	for (int i = 0; i < 4; i++) {
+		assert_true(queue_take(&q, anyone, NULL, &w));
+		strcat(strcat(order, w.tenant), " ");
+	}
+	assert_string_equal(order, "zzz aaa crowd crowd ");
+	/* A full queue takes no more; what is there already is no more. */
+	for (int i = 0; i < 20; i++) {
+		snprintf(run, sizeof run, "more-%d", i);
+		queue_add(&q, "crowd", run, 1);
+	}
+	assert_int_equal(q.n, QUEUE_MAX);
 	queue_free(&q);
 }
 
@@ -158,7 +207,7 @@ static void t_request(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(t_queue), cmocka_unit_test(t_outcomes),
-					   cmocka_unit_test(t_request)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(t_queue), cmocka_unit_test(t_crowd),
+					   cmocka_unit_test(t_outcomes), cmocka_unit_test(t_request)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,6 +165,9 @@ static void every_event_once(void **state)
 	assert_int_equal(STEWARD(st_call_cap_revoke(steward, &v, NULL, &ok, NULL)), ERR_OK);
 	assert_int_equal(STEWARD(st_call_cap_revoke(steward, &v, NULL, &ok, NULL)), ERR_OK);
 	assert_int_equal(finish("audited", RUN_EV_FAIL, false, "sandbox_agent_failed", &a), ERR_OK);
+	assert_int_equal(finish("audited", RUN_EV_COMPLETE, true, "", &a), ERR_ILLEGAL_RUN_TRANSITION);
+	struct st_run_cancel late = {.tenant = "acme", .run = "audited", .by = "api:abc", .request_id = "req-late"};
+	assert_int_equal(FCGI(st_call_run_cancel(fcgi, &late, NULL, &a, NULL)), ERR_OK);
 	m = rig_run("acme", "cancelled");
 	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
 	struct st_run_cancel c = {.tenant = "acme", .run = "cancelled", .by = "api:abc", .request_id = "req-cancel"};
@@ -177,9 +180,12 @@ static void every_event_once(void **state)
 	assert_int_equal(revoke_token("token-1"), ERR_OK);
 	assert_int_equal(revoke_token("token-1"), ERR_OK);
 	assert_string_equal(names_from(first),
-			    "run.create run.start approval.deny capability.revoke run.finish run.create run.cancel "
-			    "run.finish run.delete token.issue token.revoke ");
+			    "run.create run.start approval.deny capability.revoke run.finish run.overruled "
+			    "run.overruled run.create run.cancel run.finish run.delete token.issue token.revoke ");
 	char line[4096];
+	assert_int_equal(lines_with("\"requestId\":\"req-late\"", line), 1);
+	assert_non_null(strstr(line, "\"event\":\"run.overruled\",\"tenant\":\"acme\",\"actor\":\"api:abc\","));
+	assert_non_null(strstr(line, "\"state\":\"failed\",\"reason\":\"cancelled_by_request\""));
 	assert_int_equal(lines_with("\"requestId\":\"req-create\"", line), 1);
 	assert_non_null(strstr(line, "\"event\":\"run.create\",\"tenant\":\"acme\",\"actor\":\"tests\",\"requestId\":"
 				     "\"req-create\",\"run\":\"audited\",\"agent\":\"builtin\""));

@@ -117,7 +117,9 @@ static void step(enum run_state *state, const struct way *w, enum err got, char 
 	enum run_state before = *state, to = *state;
 	enum err e = run_step(before, w->ev, &to);
 	assert_int_equal(got, e);
-	bool overruled = run_final(before) || (before == RUN_CANCELLING && to == RUN_CANCELLED);
+	/* A cancel of what was cancelled wanted nothing else. */
+	bool overruled = (run_final(before) && !(before == RUN_CANCELLED && w->ev == RUN_EV_CANCEL)) ||
+			 (before == RUN_CANCELLING && to == RUN_CANCELLED);
 	*state = to;
 	if (overruled) {
 		size_t n = strlen(lost);
@@ -132,6 +134,8 @@ static void look(const char *run, enum run_state state, const char *log, const c
 	assert_int_equal(is.state, state);
 	if (run_final(state))
 		assert_string_equal(reason_status(reason_find(is.terminal_reason)), run_public(state));
+	if (state == RUN_CANCELLED)
+		assert_string_equal(is.error, "cancelled_by_request");
 	const char *all = events_of(run, NULL);
 	unsigned ends =
 	    count_of(all, "run.completed ") + count_of(all, "run.failed ") + count_of(all, "run.cancelled ");

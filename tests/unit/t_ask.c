@@ -180,6 +180,22 @@ static void t_nonsense(void **state)
 	end(&s, a);
 }
 
+/* Asked once more by its caller: the same operation, whatever was said to connect in between. */
+static void t_repeat(void **state)
+{
+	(void)state;
+	static const enum act script[] = {ANSWER, FDS, LOSE, ANSWER, ANSWER, END};
+	struct server s;
+	struct ask *a = start(&s, script);
+	assert_int_equal(ping(a), ERR_OK);
+	assert_int_equal(ping(a), ERR_STORE_UNAVAILABLE);
+	ask_repeat(a);
+	assert_int_equal(ping(a), ERR_OK);
+	assert_int_equal(ping(a), ERR_OK);
+	assert_true(s.ops[0] != s.ops[1] && s.ops[1] == s.ops[2] && s.ops[2] == s.ops[3] && s.ops[3] != s.ops[4]);
+	end(&s, a);
+}
+
 static void t_nobody(void **state)
 {
 	(void)state;
@@ -198,6 +214,7 @@ static void t_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(t_answers), cmocka_unit_test(t_lost),
-					   cmocka_unit_test(t_nonsense), cmocka_unit_test(t_nobody)};
+					   cmocka_unit_test(t_nonsense), cmocka_unit_test(t_repeat),
+					   cmocka_unit_test(t_nobody)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

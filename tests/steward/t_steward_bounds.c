@@ -1,0 +1,274 @@
+/*
+ * What bounds a run from outside: cancels that sandboxd does not answer, or answers badly; a clock that is set; how
+ * long a run may wait, how many may go on, and whose turn it is.
+ */
+#include "lib/num.h"
+#include "lib/own.h"
+#include "tests/steward/course.h"
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { HOUR = 3600000, CROWD = 1000 };
+
+static struct stage *const st = &course_stage;
+static char clock_file[] = "/tmp/pinfold-clock-XXXXXX";
+
+/* The steward's clock alone. */
+static void set_clock(long long offset)
+{
+	FILE *f = fopen(clock_file, "w");
+	assert_non_null(f);
+	fprintf(f, "%lld\n", offset);
+	fclose(f);
+}
+
+static void restart(uint32_t slots)
+{
+	(void)stage_stop(st, SIGKILL);
+	stage_fork(st, stage_secret);
+	stage_greet(st, slots);
+}
+
+static void refuse(const char *run)
+{
+	stage_refused(st, run, BOX_WORK, ERR_SANDBOX_UNAVAILABLE);
+	(void)stage_final(st, "acme", run);
+}
+
+static struct order spawn_of(const char *run)
+{
+	struct order o = stage_expect(st, SBX_SPAWN, run, BOX_WORK);
+	order_end(&o);
+	return o;
+}
+
+/* --- cancels ---------------------------------------------------------------------------------------------------- */
+
+/* Nothing comes back: the run is cancelled at its bound all the same, and the box keeps its slot. */
+static void t_no_answer(void **state)
+{
+	(void)state;
+	restart(1);
+	const char *run = course_begin();
+	struct order o = course_to_work(run);
+	stage_cancel(st, "acme", run);
+	struct order k = stage_expect(st, SBX_KILL, run, BOX_WORK);
+	assert_int_equal(k.grace_ms, 5000);
+	assert_false(stage_capable(st, "acme", run));
+	k = stage_expect(st, SBX_KILL, run, BOX_WORK);
+	assert_int_equal(k.grace_ms, 0);
+	const struct st_run_is *is = stage_final(st, "acme", run);
+	course_expect_end(is, RUN_CANCELLED, "cancelled_by_request", "cancelled_by_request");
+	is = stage_get(st, "acme", run);
+	printf("cancelled without an answer of sandboxd: %llu ms after start\n",
+	       (unsigned long long)(is->finished_at - is->started_at));
+	course_expect_one_end(run, "run.cancelled");
+	course_expect_artifact(run, ART_REQUEST, "repair it");
+	/* The next waits until the box is gone. */
+	const char *next = course_begin();
+	for (int i = 0; i < 2; i++) { /* run_settle kills once more */
+		struct pollfd p = {.fd = st->control, .events = POLLIN};
+		if (poll(&p, 1, 300) != 1)
+			break;
+		k = stage_order(st);
+		assert_int_equal(k.number, SBX_KILL);
+	}
+	assert_int_equal(stage_get(st, "acme", next)->state, RUN_QUEUED);
+	stage_gone(st, run, BOX_WORK, true);
+	(void)spawn_of(next);
+	refuse(next);
+	order_end(&o);
+}
+
+/* GONE, and not clean: that is how the run ended, cancelled or not; its artifacts are there. */
+static void t_unclean(void **state)
+{
+	(void)state;
+	restart(4);
+	const char *run = course_begin();
+	struct order o = course_to_work(run);
+	stage_cancel(st, "acme", run);
+	(void)stage_expect(st, SBX_KILL, run, BOX_WORK);
+	bundles_ran(o.result, true, -15, false, true);
+	bundles_entries(o.result, course_repaired, 3);
+	bundles_collected(o.result, 3, true);
+	order_end(&o);
+	stage_exited(st, run, BOX_WORK, false, false);
+	(void)stage_expect(st, SBX_KILL, run, BOX_WORK);
+	stage_gone(st, run, BOX_WORK, false);
+	const struct st_run_is *is = stage_final(st, "acme", run);
+	course_expect_end(is, RUN_FAILED, "sandbox_cleanup_failed", "sandbox_cleanup_failed");
+	assert_true(is->cancel_requested);
+	course_expect_one_end(run, "run.failed");
+	course_expect_artifact(run, ART_PATCH, "+TWO");
+	assert_int_equal(stage_audited(st, "sandbox.cleanup_failed", run), 1);
+}
+
+/* Cancelled while it is cleaned up after: the store is away, so its end is not yet committed. */
+static void t_cleaning(void **state)
+{
+	(void)state;
+	restart(4);
+	const char *run = course_begin();
+	struct order o = course_to_check(run);
+	course_leave_checks(run, &o, 0, 0, GOOD_TESTS);
+	order_end(&o);
+	stage_exited(st, run, BOX_CHECK, false, false);
+	(void)stage_expect(st, SBX_KILL, run, BOX_CHECK);
+	kill(st->pid, SIGSTOP);
+	stage_gone(st, run, BOX_CHECK, true);
+	stage_cancel(st, "acme", run);
+	kill(st->pid, SIGCONT);
+	course_expect_end(stage_final(st, "acme", run), RUN_CANCELLED, "cancelled_by_request", "cancelled_by_request");
+	course_expect_one_end(run, "run.cancelled");
+	/* And once more, when it has ended: nothing, for it is what was asked for. */
+	uint64_t last = stage_get(st, "acme", run)->last_sequence;
+	unsigned lines = stage_audited(st, "run.overruled", run);
+	stage_cancel(st, "acme", run);
+	assert_int_equal(stage_get(st, "acme", run)->last_sequence, last);
+	assert_int_equal(stage_audited(st, "run.overruled", run), lines);
+}
+
+/* --- time ----------------------------------------------------------------------------------------------------------
+ */
+
+static void t_waits_too_long(void **state)
+{
+	(void)state;
+	st->queue_seconds = 1;
+	restart(1);
+	const char *first = course_begin();
+	(void)spawn_of(first);
+	const char *second = course_begin();
+	const struct st_run_is *is = stage_final(st, "acme", second);
+	course_expect_end(is, RUN_FAILED, "queue_time_exceeded", "queue_time_exceeded");
+	course_expect_one_end(second, "run.failed");
+	refuse(first);
+	st->queue_seconds = 0;
+}
+
+/* D5: set an hour ahead and back, nobody is thrown out of the queue, and nobody's bounds are over. */
+static void t_clock(void **state)
+{
+	(void)state;
+	static const long long steps[] = {2 * HOUR, -2 * HOUR, -2000, 0};
+	set_clock(0);
+	restart(1);
+	const char *first = course_begin();
+	struct order o = course_to_work(first);
+	const char *second = course_begin();
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		set_clock(steps[i]);
+		/* It reads all open runs again, with their ages. */
+		(void)rig_stop(&st->rig, SIGKILL);
+		rig_start(&st->rig);
+		/* An own tick of the queue's clock has passed by then. */
+		(void)poll(NULL, 0, 1200);
+		assert_int_equal(stage_get(st, "acme", first)->state, RUN_RUNNING);
+		assert_int_equal(stage_get(st, "acme", second)->state, RUN_QUEUED);
+	}
+	assert_true(stage_silent(st));
+	set_clock(2 * HOUR);
+	course_leave_work(o.result, 1);
+	course_end_work(first, &o);
+	course_expect_end(stage_final(st, "acme", first), RUN_FAILED, "agent_failed", "sandbox_agent_failed");
+	set_clock(0);
+	(void)spawn_of(second);
+	refuse(second);
+}
+
+/* --- turns -----------------------------------------------------------------------------------------------------------
+ */
+
+static void t_most_of_all(void **state)
+{
+	(void)state;
+	st->max_concurrent_runs = 2;
+	restart(10);
+	const char *run[3] = {course_begin()};
+	(void)spawn_of(run[0]);
+	run[1] = stage_run(st, "beta");
+	(void)spawn_of(run[1]);
+	run[2] = course_begin();
+	(void)poll(NULL, 0, 300);
+	assert_true(stage_silent(st));
+	assert_int_equal(stage_get(st, "acme", run[2])->state, RUN_QUEUED);
+	stage_refused(st, run[1], BOX_WORK, ERR_SANDBOX_UNAVAILABLE);
+	(void)spawn_of(run[2]);
+	refuse(run[0]);
+	refuse(run[2]);
+	st->max_concurrent_runs = 0;
+}
+
+/* A tenant with a thousand queued runs delays another's first by one turn of a slot at most. */
+static void t_crowd(void **state)
+{
+	(void)state;
+	restart(1);
+	char run[129];
+	for (int i = 0; i < CROWD; i++)
+		(void)stage_run(st, "acme");
+	struct order o = stage_order(st);
+	order_end(&o);
+	for (int round = 0; round < 3; round++) {
+		snprintf(run, sizeof run, "%s", stage_run(st, "beta"));
+		(void)stage_get(st, "beta", run);
+		unsigned turns = 0;
+		while (strcmp(o.run, run) != 0) {
+			assert_string_equal(o.tenant, "acme");
+			assert_true(turns++ <= 1);
+			stage_refused(st, o.run, BOX_WORK, ERR_SANDBOX_UNAVAILABLE);
+			o = stage_order(st);
+			order_end(&o);
+			assert_int_equal(o.number, SBX_SPAWN);
+		}
+		printf("turns of the crowd before the other's first run: %u\n", turns);
+		stage_refused(st, o.run, BOX_WORK, ERR_SANDBOX_UNAVAILABLE);
+		o = stage_order(st);
+		order_end(&o);
+	}
+	/* A new steward reads the thousand from the store, and is as fair. */
+	snprintf(run, sizeof run, "%s", stage_run(st, "beta"));
+	restart(1);
+	char seen[2][129] = {"", ""};
+	for (int i = 0; i < 2; i++) {
+		o = stage_order(st);
+		order_end(&o);
+		snprintf(seen[i], sizeof seen[i], "%s", o.tenant);
+		stage_refused(st, o.run, BOX_WORK, ERR_SANDBOX_UNAVAILABLE);
+	}
+	assert_string_not_equal(seen[0], seen[1]);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	int fd = mkstemp(clock_file);
+	if (fd < 0 || fchmod(fd, 0644) != 0)
+		return -1;
+	close(fd);
+	if (setenv("PINFOLD_STEWARD", "./tests/steward/steward-clock", 1) != 0 ||
+	    setenv("PINFOLD_TEST_CLOCK", clock_file, 1) != 0)
+		return -1;
+	return course_setup(state);
+}
+
+static int teardown(void **state)
+{
+	(void)unlink(clock_file);
+	return course_teardown(state);
+}
+
+int main(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+	const struct CMUnitTest tests[] = {cmocka_unit_test(t_no_answer), cmocka_unit_test(t_unclean),
+					   cmocka_unit_test(t_cleaning),  cmocka_unit_test(t_waits_too_long),
+					   cmocka_unit_test(t_clock),     cmocka_unit_test(t_most_of_all),
+					   cmocka_unit_test(t_crowd)};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
