@@ -304,12 +304,20 @@ static void revoked_in_one_batch(void **state)
 static void called_early(void **state)
 {
 	(void)state;
-	enum { TIMES = 200 };
+	enum { TIMES = 200, SPENT = 20 };
 	struct st_stat m = {0};
 	struct st_stats_are before, after;
 
-	assert_int_equal(rig_running(fcgi, steward, "acme", "early", 5), ERR_OK);
+	struct st_cap_is cap;
+
+	assert_int_equal(rig_running(fcgi, steward, "acme", "early", SPENT), ERR_OK);
+	/* But a unit is durable before anybody hears that it was spent. */
 	assert_int_equal(st_call_stat(admin, &m, NULL, &before, NULL), ERR_OK);
+	for (int i = 0; i < SPENT; i++)
+		assert_int_equal(consume("early", &cap), ERR_OK);
+	assert_int_equal(st_call_stat(admin, &m, NULL, &after, NULL), ERR_OK);
+	assert_true(after.flushes - before.flushes >= SPENT);
+	before = after;
 	for (int i = 0; i < TIMES; i++)
 		assert_true(called("early", ERR_OK));
 	assert_int_equal(run_is("early").last_sequence, 3 + TIMES);
