@@ -135,6 +135,7 @@ END {
     total = 16; for (k = 0; k < nf[m]; k++) total += fsize(ft[m, k], fm[m, k], fm2[m, k])
     size[m] = total
     if (kind[m] == "msg" && total > MAX) { print FILENAME ": " m " can be " total " bytes, the frame holds " MAX > "/dev/stderr"; exit 1 } }
+  nm = 0; for (i = 0; i < n; i++) if (kind[order[i]] == "msg") nm++
   U = up(P); guard = up(base); gsub(/[^A-Z0-9]/, "_", guard)
   spec = FILENAME; sub(/.*\//, "spec/", spec)
   note = "/* Generated from " spec " by tools/gen-msg.awk; do not edit. */"
@@ -144,7 +145,6 @@ END {
     printf "enum { %s_VERSION = %d, %s_MAXFRAME = %d };\n\n", U, VER, U, MAX
     if (nrole) { printf "enum %s_role {", P; for (i = 0; i < nrole; i++) printf "%s %s_ROLE_%s", (i ? "," : ""), U, up(rolename[i]); printf ", %s_ROLE__COUNT };\n", U }
     if (nstate) { printf "enum %s_state {", P; for (i = 0; i < nstate; i++) printf "%s %s_STATE_%s", (i ? "," : ""), U, up(statename[i]); printf ", %s_STATE__COUNT };\n", U }
-    nm = 0; for (i = 0; i < n; i++) if (kind[order[i]] == "msg") nm++
     if (nm) { printf "\nenum %s_type {\n", P; for (i = 0; i < n; i++) if (kind[order[i]] == "msg") printf "\t%s_%s = %d,\n", U, up(order[i]), num[order[i]]; print "};\n"
       printf "/* Every message; ends with a row of number 0. */\nextern const struct wire_msg %s_msgs[];\n", P }
     print ""
@@ -164,8 +164,6 @@ END {
     print "#endif"
   } else if (out == "c") {
     printf "#include \"%s.h\"\n#include \"lib/ask.h\"\n#include <string.h>\n\n", base
-    nm = 0
-    for (i = 0; i < n; i++) if (kind[order[i]] == "msg") nm++
     if (nm) { printf "const struct wire_msg %s_msgs[] = {\n", P
       for (i = 0; i < n; i++) { m = order[i]; if (kind[m] != "msg") continue
         if (dir[m] == "up") printf "\t{.number = %d, .name = \"%s\", .nfds = %d, .roles = %s, .states = %s, .next = %s, .once = %s},\n", num[m], up(m), fds[m], rmask[m], smask[m], nxt[m], (once[m] ? "true" : "false")
@@ -223,8 +221,13 @@ END {
       printf "static bool read_%s(const uint8_t *p, size_t len)\n{\n\tstruct %s_%s m;\n\treturn %s%s_get_%s(p, len, &m);\n}\n", m, P, m, now, P, m
       printf "static size_t again_%s(const uint8_t *p, size_t len, uint8_t *buf, size_t cap, uint64_t op)\n{\n\tstruct %s_%s m;\n\t(void)op;\n\tif (!%s_get_%s(p, len, &m))\n\t\treturn 0;\n\treturn %s_put_%s(buf, cap, %s&m);\n}\n", m, P, m, P, m, P, m, (kind[m] == "msg" ? "op, " : "") }
     printf "\nconst struct codec_row %s_codecs[] = {\n", P
-    for (i = 0; i < n; i++) printf "\t{\"%s\", %s, %s_MAX_%s, %d, \"%s\", fill_%s, read_%s, again_%s},\n", order[i], (kind[order[i]] == "msg" ? "true" : "false"), U, up(order[i]), (kind[order[i]] == "record" ? recver[order[i]] : VER), words(order[i]), order[i], order[i], order[i]
+    for (i = 0; i < n; i++) printf "\t{\"%s\", %s, %s_MAX_%s, %d, \"%s\", \"%s\", fill_%s, read_%s, again_%s},\n", order[i], (kind[order[i]] == "msg" ? "true" : "false"), U, up(order[i]), (kind[order[i]] == "record" ? recver[order[i]] : VER), reply[order[i]], words(order[i]), order[i], order[i], order[i]
     print "\t{0},\n};"
+    printf "const struct codec_protocol %s_protocol = {%s, %d, %d, {", P, (nm ? P "_msgs" : "NULL"), VER, MAX
+    for (i = 0; i < nrole; i++) printf "\"%s\", ", rolename[i]
+    printf "NULL}, {"
+    for (i = 0; i < nstate; i++) printf "\"%s\", ", statename[i]
+    printf "NULL}, %s_codecs};\n", P
   } else if (out == "fuzz.c") {
     # Every answering function as a witness, for the fuzz target of the dispatcher.
     printf "#include \"%s_on.h\"\n#include \"tests/fuzz/fuzz_dispatch.h\"\n\n", base

@@ -1,6 +1,6 @@
 # Generates the two dispatch tables from spec/routes.tab (tab separated).
 #
-#   awk -v out=h|public|internal -f tools/gen-routes.awk spec/routes.tab
+#   awk -v out=h|public|internal|stub -f tools/gen-routes.awk spec/routes.tab
 #
 # A line: side, method, path, principals, audience, body limit, content type, rights, handler.
 # Refused: two rows of one shape, an internal row without audience or with api or device, a public row
@@ -62,5 +62,13 @@ END {
       printf "\t{.name = \"%s\", .method = METHOD_%s, .path = \"%s\", .principals = %s, .audience = %s, .rights = %s, .body_limit = %d, .body = %s, .%s = %s_%s},\n", \
         handler[i], method[i], path[i], principals[i], audience[i], right[i], limit[i], body[i], (out == "public" ? "handle" : "gate"), (out == "public" ? "handle" : "gate"), handler[i]
     print "\t{.path = NULL},\n};"
-  } else { print "gen-routes.awk: out must be h, public or internal" > "/dev/stderr"; exit 1 }
+  } else if (out == "stub") {
+    # Every handler as a witness, for tests of what comes before them.
+    print "#include \"gen/routes.h\"\n#include \"tests/unit/reached.h\"\n"
+    for (i = 0; i < n; i++) if (!((side[i], handler[i]) in done)) {
+      done[side[i], handler[i]] = 1
+      if (side[i] == "public") printf "void handle_%s(struct request *rq, struct reply *rp)\n{\n\treached(\"%s\", rq, rp);\n}\n", handler[i], handler[i]
+      else printf "void gate_%s(struct gate_call *call)\n{\n\treached_inside(\"%s\", call);\n}\n", handler[i], handler[i]
+    }
+  } else { print "gen-routes.awk: out must be h, public, internal or stub" > "/dev/stderr"; exit 1 }
 }

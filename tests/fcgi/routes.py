@@ -248,26 +248,42 @@ def figures():
     check("the description is for anyone", a.status == 200 and a.json["openapi"] == "3.1.0" and a.headers["content-type"] == "application/json", a)
 
 
+def promised(word):
+    """The lines of tests/vectors/promised.tab that begin with this word, split."""
+    return [line.split()[1:] for line in open(SPEC + "../tests/vectors/promised.tab") if line.startswith(word + " ")]
+
+
 def rows():
-    """What a row of routes.tab says by itself, for every row: who is refused, which methods there are, no query unnamed."""
-    table = [line.rstrip("\n").split("\t") for line in open(SPEC + "routes.tab") if line.startswith("public\t")]
+    """What is promised of a route by itself, for every one: who is refused, which methods there are, no query unnamed, and that what
+    belongs to another tenant is answered as what is not there."""
+    # method, path, handler, for, principals, body, type, bytes, rights, right
+    table = [(r[0], r[1], r[4].split(","), r[6], r[9]) for r in promised("route")]
+    check("routes are promised", len(table) > 10, table)
     held = {"api": rig.token, "device": rig.device}
     able = rig.store.token("main", rights=3)
-    for _, method, path, principals, _, _, kind, rights, _ in table:
-        def answer(token, verb=method, query=""):
-            return ask(rig.path, request(verb, re.sub(r"{[^}]*}", "none", path) + query, token, b"{}" if kind != "-" else b""))
+    mine = {"api": able, "device": rig.device}
+    theirs = {"api": rig.store.token("other", rights=3), "device": rig.store.token("other", 2)}
+    run = post("/v1/runs", BODY).json["runId"]
+    for method, path, principals, kind, rights in table:
+        def answer(token, verb=method, query="", run="none"):
+            return ask(rig.path, request(verb, re.sub(r"{[^}]*}", "patch", path.replace("{runId}", run)) + query, token, b"{}" if kind != "none" else b""))
         title = f"{method} {path}: "
-        if principals != "none":
+        if principals != ["anyone"]:
             check(title + "nobody without a token", refused(answer(None), 401, "unauthorized"))
             for name, token in held.items():
-                if name not in principals.split(",") or rights != "-":
+                if name not in principals or rights != "none":
                     check(title + f"not for {name}", refused(answer(token), 403, "forbidden"))
+        for name in principals if "{runId}" in path else ():
+            a, b = answer(theirs[name], run=run), answer(mine[name])
+            check(title + f"another tenant's run is as unknown to {name} as none", refused(a, 404, "run_not_found") and refused(b, 404, "run_not_found") and
+                  {k: v for k, v in a.json.items() if k != "requestId"} == {k: v for k, v in b.json.items() if k != "requestId"}, (a, b))
         if method == "GET" and "{" not in path:
             check(title + "no unknown query", refused(answer(able, query="?nonsense=1"), 400, "invalid_query"))
-        methods = {r[1] for r in table if r[2] == path}
+        methods = {r[0] for r in table if r[1] == path}
         for verb in {"GET", "POST", "PUT", "DELETE"} - methods:
             a = answer(able, verb)
             check(title + f"no {verb}", refused(a, 405, "method_not_allowed") and set(a.headers["allow"].split(", ")) == methods, a)
+    check("and it is still there", get("/v1/runs/" + run).status == 200)
 
 
 def until_ready(status):
@@ -398,7 +414,7 @@ def full_table():
 try:
     out_of_files(); no_idle_to_end(); growth(); full_table()
     run = create()
-    snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); limits(); rows(); readiness()
+    snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); rows(); limits(); readiness()
     check("the process lives", rig.alive())
 finally:
     status = rig.stop()

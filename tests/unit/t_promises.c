@@ -20,16 +20,36 @@
 #include "gen/sandbox_msg.h"
 #include "gen/schema.h"
 #include "gen/store_msg.h"
+#include "lib/token.h"
 #include "lib/wire.h"
 #include "tests/unit/codec_table.h"
+#include "tests/unit/promised.h"
+#include "tests/unit/reached.h"
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINES = 1000, LINE = 1000 };
-static char said[LINES][LINE], promised[LINES][LINE];
-static size_t nsaid, npromised;
+enum { LINES = 1000, LINE = 2000, HEAD = 300 };
+static char said[LINES][LINE];
+static size_t nsaid;
+
+/* The handlers are not asked: only the table that names them. */
+void reached(const char *handler, struct request *rq, struct reply *rp)
+{
+	(void)rq;
+	(void)rp;
+	puts(handler);
+	abort();
+}
+
+void reached_inside(const char *handler, struct gate_call *call)
+{
+	(void)call;
+	puts(handler);
+	abort();
+}
 
 /* The next line to fill. */
 static char *line(void)
@@ -41,36 +61,78 @@ static char *line(void)
 	return said[nsaid++];
 }
 
-static void protocol(const char *name, const struct wire_msg *table, uint8_t version, uint8_t roles, uint8_t states)
+/* Who may send it, in which states, for the table of roles and states that the protocol has. */
+static bool admitted(const struct codec_protocol *p, const struct wire_msg *m, unsigned role, unsigned state,
+		     unsigned *next)
 {
-	for (const struct wire_msg *m = table; m->number != 0; m++)
-		for (uint8_t role = 0; role < roles; role++)
-			for (uint8_t state = 0; state < states; state++) {
-				uint8_t frame[64];
-				const struct wire_msg *row;
-				uint64_t op;
-				struct wire_w w = wire_begin(frame, sizeof frame, m->number, version, m->nfds, 1);
-				size_t n = wire_end(&w);
-				struct wire_conn c = {.role = role, .state = state};
-				if (wire_admit(table, version, &c, frame, n, m->nfds, &row, &op) == NULL) {
-					wire_accept(&c, row);
-					snprintf(line(), LINE, "%s %s role %u in state %u to %u%s fds %u", name,
-						 m->name, (unsigned)role, (unsigned)state, (unsigned)c.state,
-						 m->once ? " once" : "", (unsigned)m->nfds);
-				}
-			}
+	uint8_t frame[64];
+	const struct wire_msg *row;
+	uint64_t op;
+	struct wire_w w = wire_begin(frame, sizeof frame, m->number, (uint8_t)p->version, m->nfds, 1);
+	size_t n = wire_end(&w);
+	struct wire_conn c = {.role = (uint8_t)role, .state = (uint8_t)state};
+	if (wire_admit(p->msgs, (uint8_t)p->version, &c, frame, n, m->nfds, &row, &op) != NULL)
+		return false;
+	wire_accept(&c, row);
+	*next = c.state;
+	return true;
 }
 
-/* The fields of the messages of one protocol (with its version), or of records, which have their own. */
-static void fields(const char *name, unsigned version, const struct codec_row *table)
+__attribute__((format(printf, 2, 3))) static void add(char out[HEAD], const char *fmt, ...)
 {
-	if (version != 0)
-		snprintf(line(), LINE, "%s is version %u", name, version);
-	for (const struct codec_row *r = table; r->name != NULL; r++)
-		if (version != 0)
-			snprintf(line(), LINE, "%s %s has %s", name, r->name, r->fields);
+	va_list ap;
+	size_t n = strlen(out);
+	va_start(ap, fmt);
+	vsnprintf(out + n, HEAD - n, fmt, ap);
+	va_end(ap);
+}
+
+/* A message's row but for its fields. */
+static void message(char out[HEAD], const char *name, const struct codec_protocol *p, const struct codec_row *r)
+{
+	const struct wire_msg *m = p->msgs;
+	uint8_t frame[70000];
+	unsigned roles = 0, states = 0, next = 0;
+	size_t n = r->fill(frame, sizeof frame, true);
+	while (n > 2 && m->number != 0 && m->number != (frame[0] << 8 | frame[1]))
+		m++;
+	for (unsigned role = 0; p->roles[role] != NULL; role++)
+		for (unsigned state = 0; p->states[state] != NULL; state++)
+			if (admitted(p, m, role, state, &next))
+				roles |= 1u << role, states |= 1u << state;
+	snprintf(out, HEAD, "%s %s %u%s", name, m->name, (unsigned)m->number, roles == 0 ? " down" : "");
+	for (unsigned i = 0, some = 0; p->roles[i] != NULL; i++)
+		if ((roles >> i & 1) != 0)
+			add(out, "%s%s", some++ ? "," : " from ", p->roles[i]);
+	for (unsigned i = 0, some = 0; p->states[i] != NULL; i++)
+		if ((states >> i & 1) != 0)
+			add(out, "%s%s", some++ ? "," : " in ", p->states[i]);
+	if (roles != 0)
+		add(out, " to %s%s", p->states[next], m->once ? " once" : "");
+	add(out, " fds %u%s%s", (unsigned)m->nfds, r->reply[0] != '\0' ? " replies " : "", r->reply);
+}
+
+/* Every message and part of one protocol, one line each; the configuration's one line a field. */
+static void protocol(const char *name, const struct codec_protocol *p, bool by_field)
+{
+	snprintf(line(), LINE, "%s is version %u of frames to %u", name, p->version, p->maxframe);
+	for (const struct codec_row *r = p->rows; r->name != NULL; r++) {
+		char head[HEAD], what[LINE - HEAD - 5];
+		if (p->msgs == NULL)
+			snprintf(head, HEAD, "%s %s of version %u", name, r->name, r->version);
+		else if (r->framed)
+			message(head, name, p, r);
 		else
-			snprintf(line(), LINE, "%s %s of version %u has %s", name, r->name, r->version, r->fields);
+			snprintf(head, HEAD, "%s struct %s", name, r->name);
+		snprintf(what, sizeof what, "%s", r->fields);
+		if (!by_field) {
+			snprintf(line(), LINE, "%s has %s", head, what);
+			continue;
+		}
+		char *save = NULL;
+		for (char *f = strtok_r(what, ",", &save); f != NULL; f = strtok_r(NULL, ",", &save))
+			snprintf(line(), LINE, "%s has %s", head, f + strspn(f, " "));
+	}
 }
 
 static void limits(void)
@@ -143,16 +205,24 @@ static void errors(void)
 	}
 }
 
-static void routes(void)
+static void routes(const char *side, const struct route *r)
 {
 	static const char *const methods[METHOD__COUNT] = {"GET", "POST", "DELETE", "PUT"};
-	static const char *const bodies[] = {"", " json", " any"};
-	for (const struct route *r = routes_public; r->path != NULL; r++) {
-		char *out = line();
-		snprintf(out, LINE, "route %s %s for%s%s%s%s body %u%s rights %u", methods[r->method], r->path,
-			 r->principals & ROUTE_NONE ? " anyone" : "", r->principals & ROUTE_API ? " api" : "",
-			 r->principals & ROUTE_DEVICE ? " device" : "", r->principals & ROUTE_RUN ? " run" : "",
-			 (unsigned)r->body_limit, bodies[r->body], r->rights);
+	static const char *const bodies[] = {"none", "json", "any"}, *const audiences[] = {"model", "events",
+											   "approvals"};
+	for (; r->path != NULL; r++) {
+		char *out = line(), who[64] = "";
+		if (r->principals & ROUTE_NONE)
+			strcat(who, ",anyone");
+		if (r->principals & ROUTE_API)
+			strcat(who, ",api");
+		if (r->principals & ROUTE_DEVICE)
+			strcat(who, ",device");
+		if (r->principals & ROUTE_RUN)
+			strcat(strcat(who, ",run:"), audiences[r->audience]);
+		snprintf(out, LINE, "%s %s %s %s for %s body %s %u rights%s%s%s", side, methods[r->method], r->path,
+			 r->name, who + 1, bodies[r->body], (unsigned)r->body_limit, r->rights == 0 ? " none" : "",
+			 r->rights & RIGHT_APPROVE ? " approve" : "", r->rights & RIGHT_METRICS ? " metrics" : "");
 	}
 }
 
@@ -171,25 +241,32 @@ static void bodies(const struct schema *s)
 	}
 }
 
-static bool among(const char *what, char list[][LINE], size_t n)
+/* Is this line said? */
+static bool among(const char *what)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(list[i], what) == 0)
+	for (size_t i = 0; i < nsaid; i++)
+		if (strcmp(said[i], what) == 0)
+			return true;
+	return false;
+}
+
+static bool promised(const char *what)
+{
+	size_t at = 0;
+	for (const char *l; (l = promised_next(&at, "")) != NULL;)
+		if (strcmp(l, what) == 0)
 			return true;
 	return false;
 }
 
 int main(int argc, char **argv)
 {
-	char path[4096];
-	const char *top = getenv("srcdir");
 	unsigned bad = 0;
-	protocol("store", st_msgs, ST_VERSION, ST_ROLE__COUNT, ST_STATE__COUNT);
-	protocol("sandbox", sbx_msgs, SBX_VERSION, SBX_ROLE__COUNT, SBX_STATE__COUNT);
-	fields("store", ST_VERSION, st_codecs);
-	fields("sandbox", SBX_VERSION, sbx_codecs);
-	fields("bundle", BN_VERSION, bn_codecs);
-	fields("record", 0, rec_codecs);
+	protocol("store", &st_protocol, false);
+	protocol("sandboxd", &sbx_protocol, false);
+	protocol("bundle", &bn_protocol, false);
+	protocol("conf", &cf_protocol, true);
+	protocol("record", &rec_protocol, false);
 	limits();
 	audit();
 	run_machine();
@@ -197,33 +274,22 @@ int main(int argc, char **argv)
 	course_machine();
 	reasons();
 	errors();
-	routes();
-	bodies(&schema_run_create);
-	bodies(&schema_event_append);
-	bodies(&schema_chat);
+	routes("route", routes_public);
+	routes("inner", routes_internal);
+	for (const struct schema *const *s = schema_all; *s != NULL; s++)
+		bodies(*s);
 	if (argc > 1 && strcmp(argv[1], "--show") == 0) {
 		for (size_t i = 0; i < nsaid; i++)
 			puts(said[i]);
 		return 0;
 	}
-	snprintf(path, sizeof path, "%s/tests/vectors/promised.tab", top != NULL ? top : ".");
-	FILE *f = fopen(path, "r");
-	if (f == NULL) {
-		printf("%s cannot be read\n", path);
-		return 1;
-	}
-	while (npromised < LINES && fgets(promised[npromised], LINE, f) != NULL)
-		if (promised[npromised][0] != '#') {
-			promised[npromised][strcspn(promised[npromised], "\n")] = '\0';
-			npromised++;
-		}
-	fclose(f);
 	for (size_t i = 0; i < nsaid; i++)
-		if (!among(said[i], promised, npromised) && ++bad != 0)
+		if (!promised(said[i]) && ++bad != 0)
 			printf("FAIL not in promised.tab: %s\n", said[i]);
-	for (size_t i = 0; i < npromised; i++)
-		if (!among(promised[i], said, nsaid) && ++bad != 0)
-			printf("FAIL promised, but not so: %s\n", promised[i]);
+	size_t at = 0;
+	for (const char *l; (l = promised_next(&at, "")) != NULL;)
+		if (!among(l) && ++bad != 0)
+			printf("FAIL promised, but not so: %s\n", l);
 	printf("%zu passed, %u failed\n", nsaid, bad);
 	return bad != 0;
 }
