@@ -1,6 +1,8 @@
 # Generates a state machine from a table with every state x event cell filled (spec/*.fsm).
 #
-#   awk -v out=h|c -f tools/gen-fsm.awk spec/errors.tab spec/run.fsm
+#   awk -v out=h|c|pml -f tools/gen-fsm.awk spec/errors.tab spec/run.fsm
+#
+# pml is the same table for the models in spec/models.
 #
 # The files before the last are error tables: refuse:ERROR must name one of them.
 # A file says: machine NAME; states, public and final lists; where it rests (home STATE, if it does); events; then one line a state with one
@@ -97,5 +99,20 @@ END {
     printf "const char *%s_public(enum %s_state s)\n{\n\treturn (size_t)s < %s_STATE__COUNT ? states[s].word : \"unknown\";\n}\n\n", M, M, U
     printf "const char *%s_state_name(enum %s_state s)\n{\n\treturn (size_t)s < %s_STATE__COUNT ? states[s].name : \"unknown\";\n}\n\n", M, M, U
     printf "const char *%s_event_name(enum %s_event ev)\n{\n\treturn (size_t)ev < %s_EVENT__COUNT ? events[ev] : \"unknown\";\n}\n", M, M, U
-  } else { print "gen-fsm.awk: out must be h or c" > "/dev/stderr"; exit 1 }
+  } else if (out == "pml") {
+    for (i = 0; i < ns; i++) printf "#define %s_%s %d\n", U, toupper(name[i]), i
+    printf "#define %s_STATE__COUNT %d\n", U, ns
+    for (j = 0; j < ne; j++) printf "#define %s_EV_%s %d\n", U, toupper(ev[j]), j
+    printf "#define %s_final(s) (0", M
+    for (i = 0; i < ns; i++) if (name[i] in final) printf " || (s) == %d", i
+    printf ")\n\n/* refused: 1, and to is untouched */\ninline %s_step(from, event, to, refused)\n{\n\tif\n", M
+    for (i = 0; i < ns; i++)
+      for (j = 0; j < ne; j++) {
+        k = kind[name[i], j]
+        printf "\t:: from == %s_%s && event == %s_EV_%s -> ", U, toupper(name[i]), U, toupper(ev[j])
+        if (k == "refuse") print "refused = 1"
+        else printf "to = %s_%s; refused = 0\n", U, toupper(k == "go" ? target[name[i], j] : name[i])
+      }
+    print "\tfi\n}"
+  } else { print "gen-fsm.awk: out must be h, c or pml" > "/dev/stderr"; exit 1 }
 }

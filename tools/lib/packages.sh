@@ -7,7 +7,7 @@ packages_base="build-essential autoconf automake pkg-config libfcgi-dev libssl-d
 packages_lighttpd=lighttpd packages_apache=apache2-bin packages_nginx=nginx
 packages_bench="apache2-bin nginx wrk bubblewrap"
 packages_check="psmisc apache2-bin nginx python3-pytest clang clang-format libclang-rt-14-dev cppcheck bubblewrap binutils iproute2 mandoc
-	shellcheck codespell"
+	shellcheck codespell spin"
 packages_long="valgrind clang-tidy"
 # Two tests read published cases out of npm packages. Any npm will do, not only Debian's.
 command -v npm >/dev/null || packages_check="$packages_check nodejs npm"
