@@ -109,7 +109,7 @@ inline send_one(who)
 	fi
 }
 
-inline send_answers() /* store/batch.c send_answers() */
+inline send_answers() /* store/batch.c send_answer() */
 {
 	send_one(0);
 	send_one(1);

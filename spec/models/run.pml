@@ -5,11 +5,14 @@
  * What holds:
  *   - terminal is final: a final state that anybody was told is the state for ever; a run that was accepted exists;
  *   - the terminal state comes last: when it is committed no process of the run lives, or the end says that the
- *     clean-up failed;
+ *     clean-up failed, or the run is cancelled and the seven seconds that it may take for that are over (its box is
+ *     then a stray, whose slot is kept until it is gone); a process that outlived sandboxd itself is nobody's any more
+ *     and keeps its slot in quarantine;
  *   - a run never executes twice: each of its boxes is started once at most, whatever is killed and asked again;
  *   - once a revocation was told, the capability is never there again;
  *   - when nothing can happen any more (and, as there is no cycle, that point is always reached) an accepted run is
- *     final, a run whose cancel was accepted while it was not final is cancelled or says that the clean-up failed,
+ *     final, a run whose cancel was accepted while it was not final is cancelled or says that the clean-up failed (which
+ *     overrules it),
  *     and each box is gone or quarantined;
  *   - no deadlock.
  *
@@ -83,7 +86,7 @@ byte kill_steward;              /* 1: killed; 2: its memory is gone as well */
 /* --- the store: in memory (committed), and on the disk ------------------------------------------ */
 byte m_state = NONE, d_state = NONE;
 byte m_cap, d_cap;     /* 0 none, else the RUN_START that made it */
-bit m_unclean, d_unclean; /* the recorded end is sandbox_cleanup_failed */
+bit m_unclean, d_unclean; /* the recorded end says that a box may be left */
 bit changed;           /* the operation at hand: somebody is to be woken */
 byte cur_who = NOBODY, cur_err, cur_state;
 bit cur, cur_revoked, subscribed;
@@ -103,13 +106,16 @@ byte ran[2];
 byte entry[2];
 bit alive[2];      /* processes of the box, in truth */
 bit kill_asked[2]; /* the steward wants the box gone */
+bit old[2];        /* the slot holds what was found of an earlier life */
+#define lives(kind) (alive[kind] && !old[kind])
 chan down = [8] of { byte, byte };
 chan up = [12] of { byte, byte, bit }; /* message, kind, clean */
 
 /* --- the steward's memory --------------------------------------------------------------------------- */
 byte step;
 bit in_queue, resync, listed, boxes[2], strays[2];
-bit revoked, cancelled, unclean, failed, restart, again;
+bit revoked, cancelled, unclean, failed, restart, again, gave_up;
+bit asking; /* a RUN_START was given up and may have been done */
 byte starts; /* the last RUN_START's expires_at, as a number */
 byte s_err, s_state;
 
@@ -215,7 +221,8 @@ inline execute(op, ev, dirty, expires)
 		if
 		:: t_refused -> cur_err = REFUSED_ERR /* or the same end again, which is OK: the steward does not care */
 		:: changed ->
-			assert(dirty || (!alive[WORK] && !alive[CHECK]));
+			assert(dirty || (!lives(WORK) && !lives(CHECK)));
+			assert(ev != RUN_EV_UNCLEAN || m_state == RUN_FAILED);
 			m_cap = 0;
 			m_unclean = dirty;
 			cur_revoked = 1
@@ -243,7 +250,7 @@ inline tell_state(s)
 	fi
 }
 
-inline send_answer() /* store/batch.c send_answers() */
+inline send_answer() /* store/batch.c send_answer() */
 {
 	tell_state(cur_state);
 	if
@@ -347,7 +354,8 @@ inline obey(what, kind)
 	:: what == SPAWN -> /* sandboxd/box.c box_spawn() */
 		if
 		:: entry[kind] != FREE -> tell(REFUSED, kind, 0)
-		:: entry[kind] == FREE && faults > 0 -> faults--; tell(REFUSED, kind, 0)
+		:: entry[kind] == FREE && faults > 0 -> faults--; tell(REFUSED, kind, 1) /* no slot */
+		:: entry[kind] == FREE && faults > 0 -> faults--; tell(REFUSED, kind, 0) /* it could not be built */
 		:: entry[kind] == FREE ->
 			entry[kind] = ALIVE;
 			alive[kind] = 1;
@@ -357,18 +365,18 @@ inline obey(what, kind)
 		fi
 	:: what == KILL -> /* sandboxd/box.c box_kill() */
 		if
-		:: entry[kind] == FREE -> tell(GONE, kind, 1)
-		:: entry[kind] == QUARANTINED -> tell(GONE, kind, 0)
+		:: entry[kind] == FREE || old[kind] -> tell(GONE, kind, 1)
+		:: entry[kind] == QUARANTINED && !old[kind] -> tell(GONE, kind, 0)
 		:: entry[kind] == EXITED_BOX -> kill_asked[kind] = 1; settle_box(kind)
 		:: entry[kind] == ALIVE || entry[kind] == STOPPING -> kill_asked[kind] = 1; entry[kind] = STOPPING
 		fi
 	:: what == LIST -> /* sandboxd/answer.c sbx_on_list() */
 		if
-		:: entry[WORK] != FREE -> tell(BOX, WORK, 0)
+		:: entry[WORK] != FREE && !old[WORK] -> tell(BOX, WORK, 0)
 		:: else
 		fi;
 		if
-		:: entry[CHECK] != FREE -> tell(BOX, CHECK, 0)
+		:: entry[CHECK] != FREE && !old[CHECK] -> tell(BOX, CHECK, 0)
 		:: else
 		fi;
 		tell(LISTED, 0, 0)
@@ -403,14 +411,20 @@ end:		do
 		od
 	} unless { kill_sandboxd };
 	/* Started again: whatever an earlier life left is killed first (sandboxd/cg_open.c sweep()), then the children
-	 * are started. What cannot be killed keeps it from starting. */
+	 * are started. What does not go away takes its slot out of use (sandboxd/box.c boxes_sweep()). */
 	atomic {
 		kill_steward == 2;
+		entry[WORK] = FREE; entry[CHECK] = FREE; old[WORK] = 0; old[CHECK] = 0;
 #ifndef BREAK_NO_SWEEP
-		alive[WORK] = 0;
-		alive[CHECK] = 0;
+		if
+		:: alive[WORK] && faults > 0 -> faults--; entry[WORK] = QUARANTINED; old[WORK] = 1
+		:: alive[WORK] = 0
+		fi;
+		if
+		:: alive[CHECK] && faults > 0 -> faults--; entry[CHECK] = QUARANTINED; old[CHECK] = 1
+		:: alive[CHECK] = 0
+		fi;
 #endif
-		entry[WORK] = FREE; entry[CHECK] = FREE;
 		kill_asked[WORK] = 0; kill_asked[CHECK] = 0;
 		what = 0; kind = 0;
 		kill_sandboxd = 0;

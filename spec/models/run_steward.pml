@@ -19,7 +19,7 @@ inline forget_run() /* steward/run.c run_free() */
 {
 	d_step {
 		step = S_NONE; boxes[WORK] = 0; boxes[CHECK] = 0; revoked = 0; cancelled = 0; unclean = 0; failed = 0;
-		restart = 0; again = 0
+		restart = 0; again = 0; gave_up = 0
 	}
 }
 
@@ -55,7 +55,7 @@ inline run_cancel() /* steward/run.c run_cancel() */
 	if
 	:: !cancelled ->
 		cancelled = 1;
-		tell_revoke();
+		revoked = 1; /* by the operation that recorded the request */
 		if
 		:: step == S_SPAWN_WORK || step == S_WORK ->
 			if
@@ -90,6 +90,8 @@ inline seen(state, woke) /* steward/sweep.c seen() */
 
 inline orphan() /* steward/sweep.c orphan(), steward/run.c run_adopt() */
 {
+	in_queue = 0;
+	asking = 0;
 	restart = 1;
 	failed = 1;
 	cancelled = (s_state == RUN_CANCELLING);
@@ -109,8 +111,10 @@ inline read_open() /* steward/sweep.c read_open() */
 	:: s_err == UNAVAILABLE -> resync = 1
 	:: s_err == OK ->
 		if
-		:: !have_run && (s_state == RUN_RUNNING || s_state == RUN_CANCELLING) -> in_queue = 0; orphan()
-		:: else -> seen(s_state, 0)
+		:: !have_run && s_state == RUN_RUNNING && in_queue && asking /* it is still to hear its own answer */
+		:: !have_run && s_state == RUN_RUNNING && !(in_queue && asking) -> orphan()
+		:: !have_run && s_state == RUN_CANCELLING -> orphan()
+		:: have_run || !(s_state == RUN_RUNNING || s_state == RUN_CANCELLING) -> seen(s_state, 0)
 		fi
 	:: else
 	fi
@@ -119,7 +123,13 @@ inline read_open() /* steward/sweep.c read_open() */
 inline start() /* steward/launch.c start(): durable first, box second */
 {
 	in_queue = 0;
-	starts++;
+	/* A start whose answer was lost is asked for as it was, unless that is too long ago. */
+	if
+	:: !asking -> starts++
+	:: asking
+	:: asking && faults > 0 -> faults--; starts++
+	fi;
+	asking = 0;
 #ifdef BREAK_SPAWN_FIRST
 	spawn(WORK);
 #endif
@@ -132,7 +142,7 @@ inline start() /* steward/launch.c start(): durable first, box second */
 #endif
 	if
 	:: s_err == REFUSED_ERR -> resync = 1
-	:: s_err == UNAVAILABLE -> in_queue = 1; resync = 1
+	:: s_err == UNAVAILABLE -> in_queue = 1; asking = 1; resync = 1
 	:: s_err == OK ->
 #ifdef BREAK_SPAWN_FIRST
 		step = S_SPAWN_WORK
@@ -214,13 +224,13 @@ inline on_gone(kind, clean) /* steward/control.c gone(), steward/run.c run_gone(
 	fi
 }
 
-inline on_refused(kind) /* steward/run.c run_refused() */
+inline on_refused(kind, no_slot) /* steward/run.c run_refused(): asked again when there was no slot */
 {
 	if
 	:: (kind == WORK && step == S_SPAWN_WORK) || (kind == CHECK && step == S_SPAWN_CHECK) ->
 		boxes[kind] = 0;
 		if
-		:: !cancelled -> again = 1 /* no slot: asked again */
+		:: no_slot && !cancelled -> again = 1
 		:: failed = 1; run_settle()
 		fi
 	:: else
@@ -236,7 +246,7 @@ inline control_read(what, kind, clean) /* steward/control.c take() */
 		:: kind == CHECK && step == S_SPAWN_CHECK -> step = S_CHECK
 		:: else
 		fi
-	:: what == REFUSED -> on_refused(kind)
+	:: what == REFUSED -> on_refused(kind, clean)
 	:: what == EXITED -> on_exited(kind)
 	:: what == GONE -> on_gone(kind, clean)
 	:: what == BOX -> /* steward/control.c found() */
@@ -254,14 +264,22 @@ inline late() /* steward/run.c late() */
 	:: step == S_SPAWN_WORK || step == S_WORK -> failed = 1; end_box(WORK, S_WORK_GONE)
 	:: step == S_SPAWN_CHECK || step == S_CHECK -> failed = 1; end_box(CHECK, S_CHECK_GONE)
 	:: step == S_WORK_GONE || step == S_CHECK_GONE ->
-		unclean = 1;
+		if
+		:: unclean = 1
+		:: cancelled -> gave_up = 1 /* its own bound is over, not the box's: a stray, and nothing said against it */
+		fi;
 		if
 		:: step == S_WORK_GONE -> boxes[WORK] = 0; strays[WORK] = 1
 		:: else -> boxes[CHECK] = 0; strays[CHECK] = 1
 		fi;
 		after_gone()
 	:: step == S_JUDGE -> failed = 1; judge_ended()
-	:: step == S_ORPHAN -> unclean = 1; run_settle()
+	:: step == S_ORPHAN ->
+		if
+		:: unclean = 1
+		:: cancelled -> gave_up = 1
+		fi;
+		run_settle()
 	fi
 }
 
@@ -269,9 +287,10 @@ inline settle_try() /* steward/settle.c settle_try(), decide(), finish() */
 {
 	tell_revoke();
 	if
-	:: revoked && restart -> steward_asks(OP_FINISH, RUN_EV_RESTART, unclean, 0)
-	:: revoked && !restart && (failed || cancelled || unclean) -> steward_asks(OP_FINISH, RUN_EV_FAIL, unclean, 0)
-	:: revoked && !restart && !(failed || cancelled || unclean) -> steward_asks(OP_FINISH, RUN_EV_COMPLETE, unclean, 0)
+	:: revoked && unclean -> steward_asks(OP_FINISH, RUN_EV_UNCLEAN, 1, 0)
+	:: revoked && !unclean && restart -> steward_asks(OP_FINISH, RUN_EV_RESTART, gave_up, 0)
+	:: revoked && !unclean && !restart && (failed || cancelled) -> steward_asks(OP_FINISH, RUN_EV_FAIL, gave_up, 0)
+	:: revoked && !unclean && !restart && !failed && !cancelled -> steward_asks(OP_FINISH, RUN_EV_COMPLETE, 0, 0)
 	:: else -> s_err = UNAVAILABLE
 	fi;
 	if
@@ -318,7 +337,7 @@ end:		do
 	/* Nothing of its memory outlives it; sandboxd starts it again. */
 	d_step {
 		step = S_NONE; boxes[WORK] = 0; boxes[CHECK] = 0; revoked = 0; cancelled = 0; unclean = 0; failed = 0;
-		restart = 0; again = 0; in_queue = 0; resync = 0; listed = 0; strays[WORK] = 0; strays[CHECK] = 0;
+		restart = 0; again = 0; gave_up = 0; asking = 0; in_queue = 0; resync = 0; listed = 0; strays[WORK] = 0; strays[CHECK] = 0;
 		s_err = 0; s_state = 0; what = 0; kind = 0; clean = 0; state = 0;
 		kill_steward = 2
 	};
