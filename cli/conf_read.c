@@ -21,6 +21,7 @@
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/place.h"
+#include "lib/token.h"
 
 struct out {
 	int fd;
@@ -131,12 +132,12 @@ static uint32_t strings(struct out *o, cfg_t *c, const char *name, const char **
 	return n;
 }
 
-static void secret(struct out *o, const char *name, const char *role_name)
+static void secret(struct out *o, const char *name, const char *role_name, uint32_t least)
 {
 	if (strchr(name, '/') != NULL || name[0] == '.')
 		complain(o, "secret \"%s\": a secret is named by its file's name alone", name);
 	else
-		EMIT(o, secret, .name = name, .role = role_name);
+		EMIT(o, secret, .name = name, .role = role_name, .least = least);
 }
 
 /*
@@ -200,10 +201,10 @@ static void take_global(struct out *o, cfg_t *c)
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
 		role(o, u, roles[i]);
 	EMIT(o, shared_gid, .gid = group(o, "users.shared_group", cfg_getstr(u, "shared_group")));
-	secret(o, cfg_getstr(c, "run_token_secret"), "steward");
-	secret(o, cfg_getstr(c, "run_token_secret"), "gateway");
+	secret(o, cfg_getstr(c, "run_token_secret"), "steward", TOKEN_SECRET_MIN);
+	secret(o, cfg_getstr(c, "run_token_secret"), "gateway", TOKEN_SECRET_MIN);
 	if (cfg_getstr(c, "run_token_secret_next")[0] != '\0')
-		secret(o, cfg_getstr(c, "run_token_secret_next"), "gateway");
+		secret(o, cfg_getstr(c, "run_token_secret_next"), "gateway", TOKEN_SECRET_MIN);
 }
 
 static void take_provider(struct out *o, cfg_t *p)
@@ -213,7 +214,7 @@ static void take_provider(struct out *o, cfg_t *p)
 	if (cfg_getstr(p, "base_url")[0] == '\0')
 		complain(o, "provider %s: base_url is missing", cfg_title(p));
 	if (cfg_getstr(p, "secret")[0] != '\0')
-		secret(o, cfg_getstr(p, "secret"), "gateway");
+		secret(o, cfg_getstr(p, "secret"), "gateway", 0);
 	EMIT(o, provider, .name = cfg_title(p), .protocol = cfg_getstr(p, "protocol"),
 	     .base_url = cfg_getstr(p, "base_url"), .ca_file = cfg_getstr(p, "ca_file"),
 	     .secret = cfg_getstr(p, "secret"),

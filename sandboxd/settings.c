@@ -107,52 +107,41 @@ static void check(const struct conf *c)
 			fatal("a secret's name must be a plain file name");
 }
 
-int settings_load(struct conf *c)
+/* Copies one secret's frame into the pipe; NULL, or what is wrong with its file. */
+static const char *copy_secret(int dir, const struct cf_secret *s, int to)
 {
-	int fd = bundle_new("pinfold-conf");
-	if (fd < 0)
-		fatal("memfd_create: %m");
-	parse(fd);
-	if (!bundle_seal(fd))
-		fatal("cannot seal the configuration: %m");
-	const char *why = conf_load(c, fd);
-	if (why != NULL)
-		fatal("the configuration is not acceptable: %s", why);
-	check(c);
-	return fd;
-}
-
-/* Copies one secret's frame into the pipe. A missing file is no error here: its user says what it lacks. */
-static bool copy_secret(int dir, const char *name, int to)
-{
-	own_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		return true;
+	own_fd int fd = openat(dir, s->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
-	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != 0) {
-		log_error("secret %s must be a regular file of root's", name);
-		return false;
-	}
+	if (fd < 0 && errno == ENOENT)
+		return s->least == 0 ? NULL : "is missing";
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != 0)
+		return "must be a regular file of root's";
 	if ((st.st_mode & 077) != 0) {
-		log_warn("secret %s could be read by others (mode %04o); narrowed to 0600", name, st.st_mode & 07777u);
+		log_warn("secret %s could be read by others (mode %04o); narrowed to 0600", s->name,
+			 st.st_mode & 07777u);
 		if (fchmod(fd, 0600) != 0)
-			return false;
+			return "cannot be narrowed to 0600";
 	}
 	uint8_t frame[1 + 64 + 2 + SECRET_MAX + 1];
-	size_t n = strlen(name);
+	size_t n = strlen(s->name);
 	frame[0] = (uint8_t)n;
-	memcpy(frame + 1, name, n);
-	ssize_t got = read(fd, frame + n + 3, SECRET_MAX + 1);
+	memcpy(frame + 1, s->name, n);
+	uint8_t *value = frame + n + 3;
+	ssize_t got = read(fd, value, SECRET_MAX + 1), real = got;
 	frame[n + 1] = (uint8_t)(got >> 8);
 	frame[n + 2] = (uint8_t)got;
-	bool ok = got >= 0 && got <= SECRET_MAX && write_all(to, frame, n + 3 + (size_t)got);
+	while (real > 0 && (value[real - 1] == '\n' || value[real - 1] == '\r'))
+		real--; /* its user does not count them */
+	bool ok = got >= 0 && got <= SECRET_MAX, sent = ok && write_all(to, frame, n + 3 + (size_t)got);
 	wipe(frame, sizeof frame);
-	if (!ok)
-		log_error("secret %s cannot be read, or is longer than %d bytes", name, SECRET_MAX);
-	return ok;
+	return !ok                        ? "cannot be read, or is too long"
+	       : !sent                    ? "cannot be passed on"
+	       : real < (ssize_t)s->least ? "is too short"
+					  : NULL;
 }
 
-int settings_secrets(const struct conf *c, const char *role)
+static int secrets_of(const struct conf *c, const char *role,
+		      void (*refuse)(const char *fmt, ...) __attribute__((format(printf, 1, 2))))
 {
 	char path[512];
 	snprintf(path, sizeof path, "%s/secrets", place_dir(PLACE_SYSCONF));
@@ -169,8 +158,49 @@ int settings_secrets(const struct conf *c, const char *role)
 		if (fchmod(dir, 0700) != 0)
 			return -1;
 	}
-	for (uint32_t i = 0; i < c->nsecrets; i++)
-		if (dir >= 0 && strcmp(c->secrets[i].role, role) == 0 && !copy_secret(dir, c->secrets[i].name, writer))
-			return -1;
+	for (uint32_t i = 0; i < c->nsecrets; i++) {
+		const struct cf_secret *s = &c->secrets[i];
+		const char *why = strcmp(s->role, role) == 0 ? copy_secret(dir, s, writer) : NULL;
+		if (why == NULL)
+			continue;
+		if (s->least > 0)
+			refuse(
+			    "the secret %s/%s %s: remove it and run pinfold setup, which makes one (%s needs %u bytes)",
+			    path, s->name, why, role, s->least);
+		else
+			refuse("the secret %s/%s %s", path, s->name, why);
+		return -1;
+	}
 	return steal_fd(&reader);
+}
+
+int settings_secrets(const struct conf *c, const char *role)
+{
+	return secrets_of(c, role, log_error);
+}
+
+static void check_secrets(const struct conf *c)
+{
+	for (uint32_t i = 0; i < c->nroles; i++) {
+		int fd = secrets_of(c, c->roles[i].name, fatal);
+		if (fd < 0)
+			fatal("cannot read the secrets: %m");
+		close(fd);
+	}
+}
+
+int settings_load(struct conf *c)
+{
+	int fd = bundle_new("pinfold-conf");
+	if (fd < 0)
+		fatal("memfd_create: %m");
+	parse(fd);
+	if (!bundle_seal(fd))
+		fatal("cannot seal the configuration: %m");
+	const char *why = conf_load(c, fd);
+	if (why != NULL)
+		fatal("the configuration is not acceptable: %s", why);
+	check(c);
+	check_secrets(c);
+	return fd;
 }

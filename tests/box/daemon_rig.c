@@ -256,6 +256,8 @@ void daemon_make_root(void)
 		   daemon_root);
 	daemon_run("printf secret >%s && chmod 640 %s", daemon_in_root(PLACE_SYSCONF, "/secrets/key"),
 		   daemon_in_root(PLACE_SYSCONF, "/secrets/key"));
+	daemon_run("umask 077 && printf 01234567890123456789012345678901 >%s",
+		   daemon_in_root(PLACE_SYSCONF, "/secrets/run-token"));
 }
 
 /* The name of sandboxd's group, as it makes it. */

@@ -44,7 +44,7 @@ static int give_conf(void)
 		ok = ok && bundle_add(3, frame, cf_put_role(frame, sizeof frame, 0, &r));
 	}
 	const struct cf_shared_gid s = {.gid = uids + 9};
-	const struct cf_secret secrets[] = {{"run-token", "steward"}, {"key", "gateway"}};
+	const struct cf_secret secrets[] = {{"run-token", "steward", 32}, {"key", "gateway", 0}};
 	ok = ok && bundle_add(3, frame, cf_put_shared_gid(frame, sizeof frame, 0, &s));
 	for (int i = 0; i < 2; i++)
 		ok = ok && bundle_add(3, frame, cf_put_secret(frame, sizeof frame, 0, &secrets[i]));

@@ -443,6 +443,19 @@ static void refuses_to_start(void **state)
 	daemon_run("mv %s/box/pinfold-runner %s/box/away", place_dir(PLACE_LIBEXEC), place_dir(PLACE_LIBEXEC));
 	daemon_refuses(NULL, "pinfold-runner is missing");
 	daemon_run("mv %s/box/away %s/box/pinfold-runner", place_dir(PLACE_LIBEXEC), place_dir(PLACE_LIBEXEC));
+	/* a secret that a daemon cannot do without */
+	const char *key = daemon_in_root(PLACE_SYSCONF, "/secrets/run-token");
+	daemon_run("rm %s", key);
+	daemon_refuses(NULL, "/secrets/run-token is missing: remove it and run pinfold setup");
+	daemon_run("printf 0123456789012345678901234567890 >%s", key);
+	daemon_refuses(NULL, "/secrets/run-token is too short");
+	daemon_run("printf '0123456789012345678901234567890\n' >%s", key);
+	daemon_refuses(NULL, "steward needs 32 bytes");
+	daemon_run("rm %s && mkfifo %s", key, key);
+	daemon_refuses(NULL, "/secrets/run-token must be a regular file of root's");
+	daemon_run("rm %s && ln -s key %s", key, key);
+	daemon_refuses(NULL, "/secrets/run-token must be a regular file of root's");
+	daemon_run("rm %s && printf 01234567890123456789012345678901 >%s", key, key);
 	static const char *const spoilt[][3] = {{"chmod g+w", "chmod g-w", "may be written by others"},
 						{"chown 12345", "chown 0", "is owned by uid 12345"}};
 	const char *dirs[] = {place_dir(PLACE_STATE), daemon_in_root(PLACE_RUN, "/public"),
