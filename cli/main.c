@@ -32,6 +32,14 @@ static const struct command commands[] = {
     {"metrics", "", "the service's figures as Prometheus text (root)", cmd_metrics},
     {"audit", "verify [FILE...]\n       pinfold audit tail [-n N] [-f]", "check the audit log, or show its end (root)",
      cmd_audit},
+    {"store",
+     "stat\n"
+     "       pinfold store check [--contents | BACKUP]\n"
+     "       pinfold store prune\n"
+     "       pinfold store compact\n"
+     "       pinfold store backup DIR\n"
+     "       pinfold store restore [--keep-tokens] DIR",
+     "look after the store (root)", cmd_store},
     {"config", "check", "read the configuration as the daemon would", cmd_config},
 };
 

@@ -197,6 +197,11 @@ struct audit *audit_open(const char *log_dir, const struct audit_settings *s)
 void audit_close(struct audit *a)
 {
 	write_one(a, clock_ms(), &(struct audit_line){.event = AUDIT_STORE_STOP, .actor = "system"});
+	audit_leave(a);
+}
+
+void audit_leave(struct audit *a)
+{
 	(void)fdatasync(a->file.fd);
 	audit_file_close(&a->file);
 	buf_free(&a->text);
@@ -326,6 +331,24 @@ void audit_start(struct audit *a, struct store *store, const uint8_t config[32])
 	audit_mark_put(&t, &mark);
 	if (txn_end(&t, ERR_OK) != ERR_OK)
 		log_warn("the audit log's place could not be recorded");
+	txn_free(&t);
+	free(f.text);
+}
+
+void audit_adopt(struct audit *a, struct store *store)
+{
+	struct found f;
+	struct txn t;
+	struct audit_mark mark = {0};
+	look(a, &f);
+	txn_init(&t, store, NULL);
+	(void)audit_mark_get(&t, &mark);
+	close_torn(a, store_now(store), &f);
+	mark.seq = a->seq;
+	mark.synced = 0;
+	audit_mark_put(&t, &mark);
+	if (txn_end(&t, ERR_OK) != ERR_OK)
+		fatal("the audit log's place could not be recorded");
 	txn_free(&t);
 	free(f.text);
 }

@@ -36,6 +36,11 @@ struct audit *audit_open(const char *log_dir, const struct audit_settings *s);
 /* Compares the log with what the store committed, says what differs, and that we started. config: its digest. */
 void audit_start(struct audit *a, struct store *store, const uint8_t config[32]);
 void audit_close(struct audit *a);
+/* After a restore: the store is older than the log. From here on they belong together; nothing before counts as undone.
+ */
+void audit_adopt(struct audit *a, struct store *store);
+/* Ends without the line that the service stops. */
+void audit_leave(struct audit *a);
 
 /*
  * Lines of a transaction that is about to commit, n > 0. False: a required one could not be written, and the

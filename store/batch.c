@@ -177,6 +177,7 @@ void server_run(struct server *sv)
 		/* What does not fit into this batch stays ready for the next. */
 		for (int i = 0; i < n && sv->nanswers < BATCH_REQUESTS && sv->answer_bytes < BATCH_BYTES; i++)
 			on_ready(sv, &ev[i]);
+		backup_turn(sv);
 		next = prune_turn(&sv->prune, sv->store);
 		finish_batch(sv);
 	}

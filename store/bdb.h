@@ -1,5 +1,5 @@
 /*
- * What the files that speak Berkeley DB (env.c, txn.c, clock.c) share. Nothing else includes this,
+ * What the files that speak Berkeley DB (env.c, txn.c, clock.c, care.c) share. Nothing else includes this,
  * and nothing else in the project includes <db.h>.
  */
 #ifndef STORE_BDB_H
@@ -26,6 +26,7 @@ struct store {
 	bool unflushed;                  /* commits that are not durable yet */
 	bool log_grew;                   /* since the last checkpoint */
 	bool holding;                    /* the last checkpoint failed: said once */
+	bool held;                       /* store_hold: nothing that a backup may need goes */
 	uint64_t checkpointed;           /* timer_ms */
 	uint64_t checkpoint_at;          /* the same by the clock; 0: not in this life */
 	uint64_t now, highest, recorded; /* clock.c */

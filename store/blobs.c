@@ -160,15 +160,22 @@ static bool one_use(void *with, struct wire_bytes key, struct wire_bytes value)
 	return false;
 }
 
+bool blob_used(struct txn *t, const uint8_t sha[BLOB_SHA])
+{
+	struct key k = key_of(sha);
+	bool used = false;
+	/* A blob's key is its digest's text with the NUL behind it: the beginning of every use's key. */
+	table_scan(t, T_BLOB_USE, &k, NULL, one_use, &used);
+	return used;
+}
+
 void blob_unname(struct txn *t, struct wire_bytes sha, const char *tenant, const char *run, const char *name)
 {
 	if (sha.n != BLOB_SHA)
 		return;
 	struct key use = use_of(sha.p, tenant, run, name), k = key_of(sha.p);
-	bool used = false;
 	(void)table_del(t, T_BLOB_USE, &use);
-	/* A blob's key is its digest's text with the NUL behind it: the beginning of every use's key. */
-	table_scan(t, T_BLOB_USE, &k, NULL, one_use, &used);
+	bool used = blob_used(t, sha.p);
 	if (used || t->failed != ERR_OK)
 		return;
 	(void)table_del(t, T_BLOB, &k);

@@ -40,6 +40,8 @@ enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out);
 void blob_name(struct txn *t, const struct blob *b, const char *tenant, const char *run, const char *name);
 /* Takes a name away again. A blob without any goes: its records now, its file once that is durable. */
 void blob_unname(struct txn *t, struct wire_bytes sha, const char *tenant, const char *run, const char *name);
+/* Does anybody name it? */
+bool blob_used(struct txn *t, const uint8_t sha[BLOB_SHA]);
 /* Removes the file, unless the blob was named again since. */
 void blob_remove(struct txn *t, const uint8_t sha[BLOB_SHA]);
 /* The transaction that was to name it failed: removes the file that blob_take made. */

@@ -132,6 +132,8 @@ void clients_sweep(struct server *sv)
 			continue;
 		}
 		*at = c->next;
+		if (sv->backup == c)
+			backup_over(sv);
 		sv->nclients--;
 		if (c->wire.role == ST_ROLE_ADMIN)
 			sv->nadmin--;

@@ -128,6 +128,12 @@ static void step_back(struct store *s, uint64_t now)
 	txn_free(&t);
 }
 
+void clock_raise(struct store *s, uint64_t highest)
+{
+	if (highest > s->highest)
+		s->now = s->highest = highest;
+}
+
 bool store_settled(const struct store *s)
 {
 	return s->leapt == 0 || timer_ms() - s->leapt >= DAY;

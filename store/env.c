@@ -6,6 +6,7 @@
 #include "gen/records.h"
 #include "lib/die.h"
 #include "lib/num.h"
+#include "lib/own.h"
 #include "store/bdb.h"
 #include "store/upgrade.h"
 #include <errno.h>
@@ -30,10 +31,10 @@ enum { CHECKPOINT_MS = 1000, CHECKPOINT_KB = 4096, LOOK_COMMITS = 64 };
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif
 
-static const char *const table_names[T__COUNT] = {
-    "tenant",   "token",     "run",       "run_by_age",   "run_open", "capability",  "event",
-    "approval", "artifact",  "blob",      "blob_content", "blob_use", "idempotency", "idempotency_by_age",
-    "clock",    "operation", "run_ended", "meta"};
+const char *const table_names[T__COUNT] = {"tenant",       "token",     "run",         "run_by_age",         "run_open",
+					   "capability",   "event",     "approval",    "artifact",           "blob",
+					   "blob_content", "blob_use",  "idempotency", "idempotency_by_age", "clock",
+					   "operation",    "run_ended", "meta"};
 
 /* Berkeley DB repeats itself hundreds of times on a full disk; it calls back without our pointer,
  * hence the file-static budget: eight lines a minute. */
@@ -80,10 +81,10 @@ static void must(int ret, const char *doing)
 		fatal("cannot open the store: %s: %s", doing, db_strerror(ret));
 }
 
-static int open_dir(const char *state_dir)
+static int open_dir(const char *state_dir, const char *name)
 {
 	char path[300];
-	if ((size_t)snprintf(path, sizeof path, "%s/store", state_dir) >= sizeof path)
+	if ((size_t)snprintf(path, sizeof path, "%s/%s", state_dir, name) >= sizeof path)
 		fatal("the state directory's name is too long");
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
 		fatal("cannot make %s: %m", path);
@@ -120,6 +121,12 @@ static int take_lock(int dir)
 		fatal(errno == EWOULDBLOCK ? "another process owns this store; stop it first"
 					   : "cannot lock the store: %m");
 	return fd;
+}
+
+int store_lock(const char *state_dir, const char *name)
+{
+	own_fd int dir = open_dir(state_dir, name);
+	return take_lock(dir);
 }
 
 static void open_env(struct store *s, const char *home)
@@ -183,13 +190,18 @@ static bool count_key(void *with, struct wire_bytes key, struct wire_bytes value
 
 struct store *store_open(const char *state_dir)
 {
+	return store_open_at(state_dir, "store");
+}
+
+struct store *store_open_at(const char *state_dir, const char *name)
+{
 	struct store *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		fatal("no memory for the store");
-	s->dir = open_dir(state_dir);
+	s->dir = open_dir(state_dir, name);
 	s->lock = take_lock(s->dir);
 	char home[300];
-	(void)snprintf(home, sizeof home, "%s/store", state_dir);
+	(void)snprintf(home, sizeof home, "%s/%s", state_dir, name);
 	floor_start(&s->floor, s->dir);
 	open_env(s, home);
 	open_tables(s);
@@ -213,6 +225,9 @@ struct store *store_open(const char *state_dir)
 
 static void checkpoint(struct store *s, uint32_t kbytes)
 {
+	/* Recovery of a copy begins at the checkpoint before its first page was read. */
+	if (s->held)
+		return;
 	int ret = s->env->txn_checkpoint(s->env, kbytes, 0, 0);
 	if (ret != 0) {
 		(void)bdb_error(s, ret, "checkpoint");
@@ -226,8 +241,14 @@ static void checkpoint(struct store *s, uint32_t kbytes)
 		s->checkpoint_at = clock_ms();
 }
 
+void store_checkpoint(struct store *s)
+{
+	checkpoint(s, 0);
+}
+
 void store_close(struct store *s)
 {
+	s->held = false;
 	store_flush(s);
 	checkpoint(s, 0);
 	for (int i = 0; i < T__COUNT; i++)
@@ -252,7 +273,8 @@ void store_flush(struct store *s)
 		fatal("the store's log could not be flushed: %s", db_strerror(ret));
 	s->unflushed = false;
 	s->flushes++;
-	blobs_release(s);
+	if (!s->held)
+		blobs_release(s);
 }
 
 void store_turn(struct store *s)
@@ -263,7 +285,7 @@ void store_turn(struct store *s)
 
 int store_idle(struct store *s)
 {
-	if (!s->log_grew)
+	if (!s->log_grew || s->held)
 		return -1;
 	uint64_t at = timer_ms();
 	if (at - s->checkpointed < CHECKPOINT_MS) {
@@ -314,16 +336,4 @@ struct operations *store_operations(struct store *s)
 uint64_t store_queued(const struct store *s, const char *tenant)
 {
 	return queues_of(&s->queues, tenant);
-}
-
-void store_stat(struct store *s, struct store_stats *out)
-{
-	DB_LOG_STAT *log = NULL;
-	*out = (struct store_stats){.commits = s->commits, .flushes = s->flushes, .figures = s->figures};
-	for (int i = 0; i < RUN_STATE__COUNT; i++)
-		out->runs += (uint64_t)s->figures.runs[i];
-	if (s->env->log_stat(s->env, &log, 0) == 0) {
-		out->log_bytes = (uint64_t)log->st_w_mbytes * (1 << 20) + log->st_w_bytes;
-		free(log);
-	}
 }

@@ -16,11 +16,17 @@ struct operations;
 
 struct store_stats {
 	uint64_t runs, commits, flushes, log_bytes;
+	uint64_t data_bytes, log_files, log_files_bytes, free_bytes, floor_bytes, checkpoint_at;
+	bool ballast;
 	struct figures figures;
 };
 
 /* state_dir: as configured; the environment is its sub-directory "store". Never NULL. */
 struct store *store_open(const char *state_dir);
+/* Another sub-directory: a restore makes its store beside the one in use. */
+struct store *store_open_at(const char *state_dir, const char *name);
+/* Has everything that was committed written into the tables' file. */
+void store_checkpoint(struct store *s);
 /* Last checkpoint, then everything closed. */
 void store_close(struct store *s);
 /* Makes every commit since the last call durable. Does nothing when there was none. */
@@ -46,4 +52,28 @@ struct audit;
 /* From now on operations write into this audit log. */
 void store_audit(struct store *s, struct audit *a);
 void store_stat(struct store *s, struct store_stats *out);
+
+/* The lock of a store that is not opened here, or the end of the program where another process has it. */
+int store_lock(const char *state_dir, const char *name);
+/* clock.c: acts as if it had been as late as that. */
+void clock_raise(struct store *s, uint64_t highest);
+
+/* --- care.c --------------------------------------------------------------------------------- */
+/*
+ * A backup begins or ends. While it goes on there is no checkpoint, and no log and no blob's file is removed: a copy
+ * of the tables' file, page by page, and then of the logs recovers to the moment when the last log was read.
+ */
+void store_hold(struct store *s, bool on);
+/* The logs' files, in order; false ends. */
+typedef bool store_name(void *with, const char *name, uint64_t size);
+bool store_logs(struct store *s, store_name *row, void *with);
+/* Opens pinfold.db or a log for reading; -1: no such file. */
+int store_file(struct store *s, const char *name);
+/*
+ * Gives free pages of one table back, some at a time. after: where to go on (n 0: from the beginning), at most
+ * STORE_KEY bytes; it becomes the next place, n 0 at the table's end. Adds to *pages. Must be in no transaction.
+ */
+enum err store_compact(struct store *s, unsigned table, uint8_t *after, uint32_t *n, uint64_t *pages);
+/* The pages of a store that nobody has open. False: they are damaged, as says was told. */
+bool store_verify(const char *state_dir, const char *name, void (*says)(void *with, const char *text));
 #endif

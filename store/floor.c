@@ -94,6 +94,12 @@ bool floor_roomy(struct floor *f)
 	return f->roomy;
 }
 
+uint64_t floor_free(const struct floor *f)
+{
+	uint64_t available, total;
+	return measure(f, &available, &total) ? available : 0;
+}
+
 void floor_drop(struct floor *f)
 {
 	f->measured = true;

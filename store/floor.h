@@ -25,6 +25,8 @@ void floor_open(struct floor *f);
 /* A new batch: measure again when asked. */
 void floor_turn(struct floor *f);
 bool floor_roomy(struct floor *f);
+/* Bytes free now; 0 where they cannot be measured. */
+uint64_t floor_free(const struct floor *f);
 /* A write met a full disk: gives up the ballast for work. */
 void floor_drop(struct floor *f);
 #endif

@@ -16,6 +16,7 @@
 #include "lib/digest.h"
 #include "lib/place.h"
 #include "lib/secret.h"
+#include "store/offline.h"
 #include "store/server.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -51,12 +52,14 @@ static int given(int fd, const char *what)
 	return fd;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	log_open("pinfold-stored");
 	if (!undumpable())
 		fatal("cannot turn off core dumps: %m");
 	umask(077);
+	if (argc > 1)
+		return offline(argc, argv);
 	struct server *sv = calloc(1, sizeof *sv);
 	struct conf *conf = calloc(1, sizeof *conf);
 	if (sv == NULL || conf == NULL)

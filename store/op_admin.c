@@ -2,7 +2,6 @@
 #include "lib/num.h"
 #include "lib/token.h"
 #include "store/op.h"
-#include "store/t_run.h"
 #include "store/t_tenant.h"
 #include "store/t_token.h"
 #include <string.h>
@@ -126,27 +125,3 @@ static enum err op_token_revoke(struct txn *t, const struct st_token_revoke *m, 
 	return ERR_OK;
 }
 ST_OP(token_revoke, ok, 0, 0)
-
-static bool count_open(void *with, const char *tenant, const char *run, uint8_t state, uint64_t created_at)
-{
-	(void)tenant;
-	(void)run;
-	(void)state;
-	(void)created_at;
-	++*(uint64_t *)with;
-	return true;
-}
-
-static enum err op_stat(struct txn *t, const struct st_stat *m, int *fds, struct st_stats_are *a, int *out)
-{
-	(void)m;
-	(void)fds;
-	(void)out;
-	struct store_stats s;
-	store_stat(t->store, &s);
-	*a =
-	    (struct st_stats_are){.runs = s.runs, .commits = s.commits, .flushes = s.flushes, .log_bytes = s.log_bytes};
-	run_open_each(t, NULL, NULL, NULL, count_open, &a->open_runs);
-	return ERR_OK;
-}
-ST_OP(stat, stats_are, 0, 0)

@@ -63,6 +63,8 @@ enum { REFUSALS = 256 }; /* more than the highest number of errors.tab */
 struct server {
 	struct store *store;
 	struct prune prune;
+	struct st_from *backup; /* whose backup is going on; NULL: nobody's */
+	uint64_t backup_at;     /* timer_ms of its last question */
 	struct audit *audit;
 	struct pace violations, strangers; /* how often such lines are written */
 	struct pace notes[ST_ROLE__COUNT];
@@ -79,6 +81,11 @@ struct server {
 	uint64_t refused[REFUSALS]; /* since the start, by enum err */
 	uint8_t frame[ST_MAXFRAME], in[ST_MAXFRAME + 1], page[STORE_PAGE];
 };
+
+/* op_backup.c: ends the backup, whoever's it is. */
+void backup_over(struct server *sv);
+/* Ends one that was forgotten, or that holds back more log than there is room for. */
+void backup_turn(struct server *sv);
 
 /* batch.c: serves until SIGTERM or the end of the control descriptor. */
 void server_run(struct server *sv);

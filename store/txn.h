@@ -36,6 +36,7 @@ enum table {
 	T_META,
 	T__COUNT
 };
+extern const char *const table_names[T__COUNT];
 enum { TXN_AUDIT = 4, TXN_UNUSED = 16 };
 enum { STORE_SCRATCH = 200000, STORE_KEY = 600, STORE_PAGE = 180000, STORE_ID = 129, OPERATION_ROLES = 4 };
 

@@ -5,6 +5,7 @@
 #include "store/upgrade.h"
 #include "gen/records.h"
 #include "lib/die.h"
+#include "lib/secret.h"
 #include "store/env.h"
 #include "store/t_run.h"
 #include <stdio.h>
@@ -29,12 +30,15 @@ bool meta_get(struct txn *t, struct meta *out)
 	if (!rec_get_meta(v.p, v.n, &r))
 		return false;
 	*out = (struct meta){.schema = r.schema, .generation = r.generation, .restored_at = r.restored_at};
-	return true;
+	if (r.id.n == META_ID)
+		memcpy(out->id, r.id.p, META_ID);
+	return r.id.n == META_ID;
 }
 
 void meta_put(struct txn *t, const struct meta *m)
 {
-	struct rec_meta r = {.schema = m->schema, .generation = m->generation, .restored_at = m->restored_at};
+	struct rec_meta r = {
+	    .schema = m->schema, .generation = m->generation, .restored_at = m->restored_at, .id = {m->id, META_ID}};
 	struct key k = meta_key();
 	uint8_t *p = txn_scratch(t);
 	table_put(t, T_META, &k, p, rec_put_meta(p, STORE_SCRATCH, &r));
@@ -141,6 +145,9 @@ void schema_upgrade(struct store *s)
 {
 	struct meta m = load(s);
 	bool made = empty(s);
+	static const uint8_t none[META_ID];
+	if (memcmp(m.id, none, META_ID) == 0)
+		random_bytes(m.id, META_ID);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
 		if (steps[i].to <= m.schema)
 			continue;

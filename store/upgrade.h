@@ -11,11 +11,12 @@
 struct store;
 struct txn;
 
-enum { SCHEMA = 2 };
+enum { SCHEMA = 2, META_ID = 16 };
 
 struct meta {
 	uint32_t schema;
 	uint64_t generation, restored_at;
+	uint8_t id[META_ID]; /* 0: none yet */
 };
 /* A store without that record has form 1, from before there were any. False: it cannot be read. */
 bool meta_get(struct txn *t, struct meta *out);

@@ -47,7 +47,10 @@ static int make_conf(const struct rig *r)
 			      .libexec_dir = r->dir,
 			      .audit_redact = r->audit_redact,
 			      .audit_max_bytes = r->audit_max_bytes,
-			      .audit_generations = r->audit_generations};
+			      .audit_generations = r->audit_generations,
+			      .keep_artifacts_days = r->keep_artifacts_days,
+			      .keep_runs_days = r->keep_runs_days,
+			      .keep_tokens_days = r->keep_tokens_days};
 	if (fd < 0)
 		fatal("memfd: %m");
 	frame(fd, buf, cf_put_global(buf, sizeof buf, 0, &g));

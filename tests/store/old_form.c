@@ -114,7 +114,7 @@ unsigned form_of(const char *state)
 void form_set(const char *state, unsigned schema)
 {
 	struct opened o = table_of(state, "meta");
-	struct rec_meta r = {.schema = schema, .generation = 1};
+	struct rec_meta r = {.schema = schema, .generation = 1, .id = {(const uint8_t *)"0123456789abcdef", 16}};
 	uint8_t p[64];
 	DBT k = dbt("store", 6), v = dbt(p, rec_put_meta(p, sizeof p, &r));
 	must(o.db->put(o.db, NULL, &k, &v, 0), "put");
@@ -135,4 +135,36 @@ unsigned ended_rows(const char *state)
 	done(&o);
 	own(state);
 	return n;
+}
+
+static void row_change(const char *state, const char *table, const char *prefix, size_t n, bool drop)
+{
+	static uint8_t copy[200000];
+	struct opened o = table_of(state, table);
+	DBC *c;
+	DB_TXN *t;
+	DBT k = dbt(prefix, n), v = dbt(NULL, 0);
+	must(o.env->txn_begin(o.env, NULL, &t, 0), "begin");
+	must(o.db->cursor(o.db, t, &c, 0), "cursor");
+	must(c->get(c, &k, &v, DB_SET_RANGE), prefix);
+	if (k.size < n || memcmp(k.data, prefix, n) != 0)
+		fatal("%s: no row begins with %s", table, prefix);
+	memcpy(copy, v.data, v.size);
+	copy[v.size - 1] ^= 0x55;
+	DBT w = dbt(copy, v.size);
+	must(drop ? c->del(c, 0) : c->put(c, &k, &w, DB_CURRENT), "change");
+	must(c->close(c), "close");
+	must(t->commit(t, 0), "commit");
+	done(&o);
+	own(state);
+}
+
+void row_drop(const char *state, const char *table, const char *prefix, size_t n)
+{
+	row_change(state, table, prefix, n, true);
+}
+
+void row_spoil(const char *state, const char *table, const char *prefix, size_t n)
+{
+	row_change(state, table, prefix, n, false);
 }

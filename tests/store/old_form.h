@@ -9,6 +9,10 @@ unsigned old_form(const char *state);
 unsigned form_of(const char *state);
 /* Says so. */
 void form_set(const char *state, unsigned schema);
+/* Takes the first row of a table whose key begins with prefix, and nothing that belongs to it. */
+void row_drop(const char *state, const char *table, const char *prefix, size_t n);
+/* Changes the last byte of its value. */
+void row_spoil(const char *state, const char *table, const char *prefix, size_t n);
 /* Rows of the index of ended runs. */
 unsigned ended_rows(const char *state);
 #endif

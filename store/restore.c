@@ -1,0 +1,394 @@
+/*
+ * A backup becomes the store. It is older than what happened since, so nothing in it may give a right that was taken
+ * away meanwhile, nor have done again what was done:
+ *  - every run that had not ended ends as failed, controller_restarted; no capability is left, so no budget;
+ *  - a token is revoked unless it is known that it was not revoked since: by the store that is replaced, where that
+ *    can still be read and is the one that was backed up, or else by an audit log without a gap since the backup. What
+ * either of them revoked stays so. Where neither can tell, all tokens are revoked, unless the operator keeps them;
+ *  - the latest moment ever acted upon is that of both stores, so what had expired stays expired.
+ * The replaced store is set aside under another name and never removed. Killed at any moment there is the old store or
+ * the new one.
+ */
+#include "gen/records.h"
+#include "lib/audit_chain.h"
+#include "lib/die.h"
+#include "lib/digest.h"
+#include "lib/num.h"
+#include "lib/own.h"
+#include "store/audit.h"
+#include "store/env.h"
+#include "store/offline.h"
+#include "store/run_end.h"
+#include "store/t_capability.h"
+#include "store/t_token.h"
+#include "store/upgrade.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TOKENS_AT_ONCE = 64 };
+
+/* What the store that is replaced says. A token that it does not have was revoked and forgotten, or it never was. */
+struct old {
+	bool read;
+	uint64_t highest, generation;
+	char id[2 * META_ID + 1]; /* of that store: only its own backup's tokens does it know */
+	struct buf good;          /* ids of tokens that are not revoked there, a NUL behind each */
+};
+
+static bool good_token(void *with, const char *token_id, const struct rec_token *r)
+{
+	FILE *to = with;
+	if (!r->revoked)
+		fprintf(to, "token %s\n", token_id);
+	return true;
+}
+
+/* In a process of its own: a store that is damaged must not take this one along. */
+static void tell_old(const char *state_dir, FILE *to)
+{
+	struct store *s = store_open(state_dir);
+	struct txn t;
+	struct meta m;
+	char id[2 * META_ID + 1];
+	txn_init(&t, s, NULL);
+	if (!meta_get(&t, &m))
+		_exit(1);
+	fprintf(to, "highest %llu\n", (unsigned long long)store_now(s));
+	hex(m.id, META_ID, id);
+	fprintf(to, "id %s\n", id);
+	fprintf(to, "generation %llu\n", (unsigned long long)m.generation);
+	token_each(&t, good_token, to);
+	if (txn_end(&t, ERR_OK) != ERR_OK)
+		_exit(1);
+	txn_free(&t);
+	store_close(s);
+	fputs("whole\n", to);
+	(void)fflush(to);
+	_exit(ferror(to) ? 1 : 0);
+}
+
+static void take_line(struct old *o, const char *line)
+{
+	if (strncmp(line, "token ", 6) == 0)
+		buf_add(&o->good, line + 6, strlen(line + 6) + 1);
+	else if (strncmp(line, "highest ", 8) == 0)
+		(void)num_u64(line + 8, strlen(line + 8), 0, UINT64_MAX, &o->highest);
+	else if (strncmp(line, "generation ", 11) == 0)
+		(void)num_u64(line + 11, strlen(line + 11), 0, UINT64_MAX, &o->generation);
+	else if (strncmp(line, "id ", 3) == 0)
+		(void)snprintf(o->id, sizeof o->id, "%s", line + 3);
+	else if (strcmp(line, "whole") == 0)
+		o->read = true;
+}
+
+static void read_old(const char *state_dir, struct old *o)
+{
+	int ends[2], status;
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t n;
+	*o = (struct old){0};
+	buf_init(&o->good, 64 << 20);
+	(void)fflush(stdout);
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		fatal("pipe: %m");
+	pid_t pid = fork();
+	if (pid < 0)
+		fatal("fork: %m");
+	FILE *f = fdopen(ends[pid == 0 ? 1 : 0], pid == 0 ? "w" : "r");
+	close(ends[pid == 0 ? 0 : 1]);
+	if (f == NULL)
+		fatal("no memory");
+	if (pid == 0)
+		tell_old(state_dir, f);
+	while ((n = getline(&line, &room, f)) > 0) {
+		line[n - 1] = '\0';
+		take_line(o, line);
+	}
+	free(line);
+	fclose(f);
+	if (waitpid(pid, &status, 0) != pid || status != 0 || buf_failed(&o->good))
+		o->read = false;
+}
+
+static bool among(const struct buf *list, const char *id)
+{
+	size_t n = strlen(id) + 1;
+	for (size_t at = 0; at < list->n; at += strlen((const char *)list->p + at) + 1)
+		if (list->n - at >= n && memcmp(list->p + at, id, n) == 0)
+			return true;
+	return false;
+}
+
+/* What the audit log says since the backup. */
+struct log {
+	uint64_t since, next; /* next: the line's number that must come */
+	bool whole;           /* no line is missing, and none was lost */
+	struct buf revoked;
+};
+
+static void log_line(struct log *l, const char *line, size_t n)
+{
+	static const char key[] = ",\"tokenId\":\"";
+	struct audit_seen seen;
+	if (!audit_read(line, n, &seen) || !seen.sound)
+		return;
+	if (seen.seq > l->since) {
+		l->whole = l->whole && seen.seq == l->next;
+		l->next = seen.seq + 1;
+	}
+	if (seen.event_len == 10 && memcmp(seen.event, "audit.lost", 10) == 0 && seen.seq > l->since)
+		l->whole = false;
+	if (seen.event_len != 12 || memcmp(seen.event, "token.revoke", 12) != 0)
+		return;
+	/* Whenever it was: a revoked token is never issued again. */
+	const char *p = memmem(line, n, key, sizeof key - 1);
+	const char *q = p == NULL ? NULL : memchr(p + sizeof key - 1, '"', (size_t)(line + n - p) - (sizeof key - 1));
+	if (q == NULL)
+		return;
+	buf_add(&l->revoked, p + sizeof key - 1, (size_t)(q - p) - (sizeof key - 1));
+	buf_addc(&l->revoked, '\0');
+}
+
+static void read_log(const char *log_dir, uint64_t since, struct log *l)
+{
+	char path[512], *line = NULL;
+	size_t room = 0;
+	ssize_t n;
+	*l = (struct log){.since = since, .next = since + 1, .whole = since > 0};
+	buf_init(&l->revoked, 64 << 20);
+	for (unsigned k = AUDIT_GENERATIONS_MAX + 1; k-- > 0;) {
+		(void)snprintf(path, sizeof path, k == 0 ? "%s/%s" : "%s/%s.%u", log_dir, AUDIT_FILE, k);
+		FILE *f = fopen(path, "re");
+		if (f == NULL) {
+			l->whole = l->whole && k != 0;
+			continue;
+		}
+		while ((n = getline(&line, &room, f)) > 0)
+			log_line(l, line, (size_t)n - (line[n - 1] == '\n' ? 1 : 0));
+		fclose(f);
+	}
+	free(line);
+	if (buf_failed(&l->revoked))
+		fatal("no memory for the revocations of the audit log");
+}
+
+/* --- the backup's store --------------------------------------------------------------------------- */
+
+struct token_page {
+	const struct old *old;
+	const struct log *log;
+	bool keep;
+	unsigned n;
+	char id[TOKENS_AT_ONCE][STORE_ID];
+};
+
+static bool must_go(const struct token_page *p, const char *id)
+{
+	if (among(&p->log->revoked, id))
+		return true;
+	if (p->old->read)
+		return !among(&p->old->good, id);
+	return !p->log->whole && !p->keep;
+}
+
+static bool pick_token(void *with, const char *token_id, const struct rec_token *r)
+{
+	struct token_page *p = with;
+	if (!r->revoked && must_go(p, token_id))
+		(void)snprintf(p->id[p->n++], STORE_ID, "%s", token_id);
+	return p->n < TOKENS_AT_ONCE;
+}
+
+static void commit(struct txn *t)
+{
+	enum err e = txn_end(t, ERR_OK);
+	if (e != ERR_OK)
+		fatal("the backup cannot be made a store: %s", err_row(e)->sentence);
+	txn_free(t);
+}
+
+static unsigned revoke_tokens(struct store *s, struct token_page *p)
+{
+	unsigned revoked = 0;
+	do {
+		struct txn t;
+		p->n = 0;
+		txn_init(&t, s, NULL);
+		token_each(&t, pick_token, p);
+		for (unsigned i = 0; i < p->n; i++) {
+			struct rec_token r;
+			if (!token_get(&t, p->id[i], &r))
+				continue;
+			r.revoked = true;
+			r.revoked_at = t.now;
+			token_put(&t, p->id[i], &r);
+			revoked++;
+		}
+		commit(&t);
+	} while (p->n == TOKENS_AT_ONCE);
+	return revoked;
+}
+
+struct open_run {
+	bool any;
+	char tenant[STORE_ID], run[STORE_ID];
+};
+
+static bool first_open(void *with, const char *tenant, const char *run, uint8_t state, uint64_t created_at)
+{
+	struct open_run *o = with;
+	(void)state;
+	(void)created_at;
+	o->any = true;
+	(void)snprintf(o->tenant, sizeof o->tenant, "%s", tenant);
+	(void)snprintf(o->run, sizeof o->run, "%s", run);
+	return false;
+}
+
+static unsigned end_runs(struct store *s)
+{
+	unsigned ended = 0;
+	for (;;) {
+		struct open_run o = {0};
+		struct rec_run r;
+		struct txn t;
+		bool changed = false;
+		txn_init(&t, s, NULL);
+		run_open_each(&t, NULL, NULL, NULL, first_open, &o);
+		if (!o.any) {
+			commit(&t);
+			return ended;
+		}
+		if (run_load(&t, o.tenant, o.run, &r) != ERR_OK)
+			fatal("run %s/%s of the backup cannot be read", o.tenant, o.run);
+		if (run_move(&t, o.tenant, o.run, &r, RUN_EV_FAIL, &changed) != ERR_OK || !changed)
+			fatal("run %s/%s of the backup cannot be ended", o.tenant, o.run);
+		r.terminal_reason = "controller_restarted";
+		r.error = r.state == RUN_CANCELLED ? "" : "controller_restarted";
+		run_end(&t, o.tenant, o.run, &r, "operator", NULL);
+		run_save(&t, o.tenant, o.run, &r);
+		commit(&t);
+		ended++;
+	}
+}
+
+static void mark(struct store *s, struct old *old)
+{
+	struct txn t;
+	struct meta m;
+	char id[2 * META_ID + 1];
+	txn_init(&t, s, NULL);
+	if (!meta_get(&t, &m))
+		fatal("the backup's own record cannot be read");
+	hex(m.id, META_ID, id);
+	if (strcmp(id, old->id) != 0)
+		old->read = false;
+	m.generation = (old->generation > m.generation ? old->generation : m.generation) + 1;
+	m.restored_at = t.now;
+	meta_put(&t, &m);
+	commit(&t);
+}
+
+/* --- the change of the folders -------------------------------------------------------------------- */
+
+static void aside(int state, const char *name, char to[64])
+{
+	char stamp[32];
+	time_t now = time(NULL);
+	struct tm tm;
+	struct stat st;
+	(void)strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
+	(void)snprintf(to, 64, "store.before-%s", stamp);
+	for (unsigned i = 1; fstatat(state, to, &st, AT_SYMLINK_NOFOLLOW) == 0; i++)
+		(void)snprintf(to, 64, "store.before-%s.%u", stamp, i);
+	if (renameat(state, name, state, to) != 0)
+		fatal("cannot set the replaced store aside: %m");
+}
+
+static void exchange(const char *state_dir, bool there, char to[64])
+{
+	own_fd int state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	to[0] = '\0';
+	if (state < 0 || fsync(state) != 0)
+		fatal("%s: %m", state_dir);
+	/* In one step, so that there is a store at every moment. */
+	if (renameat2(state, NAME_NEW, state, NAME_STORE, there ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0)
+		fatal("cannot put the restored store in its place: %m");
+	if (there)
+		aside(state, NAME_NEW, to);
+	if (fsync(state) != 0)
+		fatal("%s: %m", state_dir);
+}
+
+static bool exists(const char *state_dir)
+{
+	char path[300];
+	struct stat st;
+	(void)snprintf(path, sizeof path, "%s/%s", state_dir, NAME_STORE);
+	return lstat(path, &st) == 0;
+}
+
+int restore(const char *state_dir, const char *log_dir, bool keep_tokens)
+{
+	bool there = exists(state_dir);
+	struct old old;
+	struct log log;
+	struct audit_mark was = {0};
+	char to[64];
+	/* Refuses where a service has it open. */
+	int lock = there ? store_lock(state_dir, NAME_STORE) : -1;
+	if (lock >= 0)
+		close(lock);
+	if (there)
+		read_old(state_dir, &old);
+	else
+		old = (struct old){0};
+	lock = there ? store_lock(state_dir, NAME_STORE) : -1;
+	struct store *s = store_open_at(state_dir, NAME_NEW);
+	clock_raise(s, old.highest);
+	struct txn t;
+	txn_init(&t, s, NULL);
+	(void)audit_mark_get(&t, &was);
+	commit(&t);
+	read_log(log_dir, was.seq, &log);
+	struct audit *a = audit_open(log_dir, &(struct audit_settings){0});
+	audit_adopt(a, s);
+	store_audit(s, a);
+	mark(s, &old);
+	unsigned runs = end_runs(s);
+	struct token_page *p = calloc(1, sizeof *p);
+	if (p == NULL)
+		fatal("no memory");
+	p->old = &old;
+	p->log = &log;
+	p->keep = keep_tokens;
+	unsigned tokens = revoke_tokens(s, p);
+	free(p);
+	if (offline_check(s, false, true) > 0)
+		fatal("what the backup holds does not fit together: it was not put in place");
+	struct audit_line l = {.event = AUDIT_STORE_RESTORE,
+			       .actor = "operator",
+			       .v = {{AUDIT_F_COUNT, .number = tokens}, {AUDIT_F_OF, .number = runs}}};
+	audit_note(a, store_now(s), &l);
+	store_audit(s, NULL);
+	audit_leave(a);
+	store_close(s);
+	exchange(state_dir, there, to);
+	printf("runs %u\ntokens %u\n", runs, tokens);
+	printf("revocations %s\n", old.read ? "store" : log.whole ? "audit" : keep_tokens ? "kept" : "all");
+	if (to[0] != '\0')
+		printf("aside %s\n", to);
+	if (lock >= 0)
+		close(lock);
+	buf_free(&old.good);
+	buf_free(&log.revoked);
+	return 0;
+}
