@@ -6,6 +6,7 @@
  * Descriptors are given by sandboxd (lib/place.h): 3 control, 4 configuration, 6 the listening socket.
  */
 #include "fcgi/pool.h"
+#include "lib/chan.h"
 #include "lib/conf.h"
 #include "lib/die.h"
 #include "lib/place.h"
@@ -61,6 +62,9 @@ int main(void)
 	if (n < 0 || (size_t)n >= sizeof store)
 		fatal("the run directory's name is too long");
 	app.conf = &conf;
+	app.empty = bundle_new("empty");
+	if (app.empty < 0 || !bundle_seal(app.empty))
+		fatal("cannot make a descriptor: %m");
 	pool.app = &app;
 	pool.store_path = store;
 	pool.listener = CHILD_FD_LISTEN;

@@ -54,6 +54,7 @@ struct principal {
 struct app {
 	const struct conf *conf;
 	atomic_uint up; /* enum child_up: who of the others serves */
+	int empty;      /* a descriptor of nothing, for questions that need none */
 };
 
 /* Stage 3: what a handler gets. who is NULL exactly on routes for anyone. */

@@ -1,6 +1,6 @@
 /*
- * POST /v1/runs: the canonical value into two sealed memfds, one store operation, 202. Starts nothing:
- * the steward sees the queued run by itself.
+ * POST /v1/runs: the canonical value as summary and upload, one store operation, 202. Starts nothing: the steward
+ * sees the queued run by itself.
  */
 #include "gen/bundle_msg.h"
 #include "gen/routes.h"
@@ -16,46 +16,50 @@
 #include "lib/own.h"
 #include <stdio.h>
 
-enum { RUN_ID = 129, SUMMARY_BYTES = 1000000, FRAME_BYTES = CANON_FILE_BYTES + 512 };
+enum { RUN_ID = 129, SUMMARY_BYTES = 1000000, UPLOAD_BYTES = 8000000, FRAME_BYTES = CANON_FILE_BYTES + 512 };
 
-static int seal_summary(const struct canon_run *run)
+/* The upload as frames of bundle.msg. False: no memory. */
+static bool pack_upload(const struct canon_run *run, struct buf *b)
 {
-	own_fd int fd = bundle_new("request");
-	own_buf struct buf b;
-	buf_init(&b, SUMMARY_BYTES);
-	canon_run_summary(run, &b);
-	if (fd < 0 || buf_failed(&b) || !write_all(fd, b.p, b.n) || !bundle_seal(fd))
-		return -1;
-	return steal_fd(&fd);
-}
-
-static int seal_upload(const struct canon_run *run)
-{
-	own_fd int fd = bundle_new("upload");
 	own_free uint8_t *frame = malloc(FRAME_BYTES);
-	if (fd < 0 || frame == NULL)
-		return -1;
+	if (frame == NULL)
+		return false;
 	for (uint32_t i = 0; i < run->nfiles; i++) {
 		struct bn_source m = {.path = run->files[i].path,
 				      .content = {(const uint8_t *)run->files[i].content, (uint32_t)run->files[i].n}};
-		size_t n = bn_put_source(frame, FRAME_BYTES, 0, &m);
-		if (n == 0 || !bundle_add(fd, frame, n))
-			return -1;
+		bundle_put(b, frame, bn_put_source(frame, FRAME_BYTES, 0, &m));
 	}
 	struct bn_source_end end = {.files = run->nfiles};
-	size_t n = bn_put_source_end(frame, FRAME_BYTES, 0, &end);
-	if (n == 0 || !bundle_add(fd, frame, n) || !bundle_seal(fd))
+	bundle_put(b, frame, bn_put_source_end(frame, FRAME_BYTES, 0, &end));
+	return !buf_failed(b);
+}
+
+/*
+ * How the store gets it: what is small in the message, and empty as the descriptor; what is not in a sealed
+ * file. The descriptor, or -1; *made is one that the caller must close.
+ */
+static int give(const struct request *rq, const struct buf *b, const char *name, struct wire_bytes *in, int *made)
+{
+	if (b->n <= CHAN_SMALL) {
+		*in = (struct wire_bytes){b->p, (uint32_t)b->n};
+		return rq->app->empty;
+	}
+	*made = bundle_new(name);
+	if (*made < 0 || !write_all(*made, b->p, b->n) || !bundle_seal(*made))
 		return -1;
-	return steal_fd(&fd);
+	return *made;
 }
 
 /* id becomes the run's: another one where the idempotency key names a run that was made before. */
 static enum err store_run(struct request *rq, const struct canon_run *run, char id[RUN_ID])
 {
-	own_fd int summary = seal_summary(run);
-	own_fd int upload = seal_upload(run);
+	own_fd int summary_made = -1, upload_made = -1;
+	own_buf struct buf summary, upload;
 	uint8_t print[32];
-	if (summary < 0 || upload < 0 || !conf_fingerprint(rq->app->conf, run->profile, print))
+	buf_init(&summary, SUMMARY_BYTES);
+	buf_init(&upload, UPLOAD_BYTES);
+	canon_run_summary(run, &summary);
+	if (buf_failed(&summary) || !pack_upload(run, &upload) || !conf_fingerprint(rq->app->conf, run->profile, print))
 		return ERR_INTERNAL_ERROR;
 	struct st_run_create m = {
 	    .tenant = rq->who->tenant,
@@ -74,8 +78,12 @@ static enum err store_run(struct request *rq, const struct canon_run *run, char 
 	    .idempotency = rq->in->idempotency_key,
 	    .request_id = rq->in->id,
 	};
+	const int fds[] = {give(rq, &summary, "request", &m.request, &summary_made),
+			   give(rq, &upload, "upload", &m.upload, &upload_made)};
+	if (fds[0] < 0 || fds[1] < 0)
+		return ERR_INTERNAL_ERROR;
 	struct st_run_state state;
-	enum err e = st_call_run_create(rq->ask, &m, (const int[]){summary, upload}, &state, NULL);
+	enum err e = st_call_run_create(rq->ask, &m, fds, &state, NULL);
 	if (e == ERR_OK && id_valid(state.run))
 		(void)snprintf(id, RUN_ID, "%s", state.run);
 	return e;

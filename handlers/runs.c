@@ -66,21 +66,28 @@ static void put_raw(struct jw *w, const char *key, struct wire_bytes json)
 	jw_raw(w, json.p, json.n);
 }
 
+/* A summary that was too large for the answer. False: it cannot be read. */
+static bool read_summary(int fd, char *text, size_t *n)
+{
+	ssize_t got = 1;
+	for (*n = 0; *n < SUMMARY_MAX && got > 0; *n += got > 0 ? (size_t)got : 0)
+		got = pread(fd, text + *n, SUMMARY_MAX - *n, (off_t)*n);
+	return got >= 0;
+}
+
 /* The members of the request summary that a snapshot shows. */
-static bool put_request(struct request *rq, struct jw *w, int fd)
+static bool put_request(struct request *rq, struct jw *w, struct wire_bytes given, int fd)
 {
 	static const char *const shown[] = {"instruction",  "modelProfile", "provider", "model",
 					    "allowedPaths", "checks",       "fileCount"};
-	own_free char *text = malloc(SUMMARY_MAX);
-	size_t n = 0;
-	ssize_t got = 1;
-	while (text != NULL && n < SUMMARY_MAX && got > 0) {
-		got = pread(fd, text + n, SUMMARY_MAX - n, (off_t)n);
-		if (got > 0)
-			n += (size_t)got;
+	own_free char *read = NULL;
+	const void *text = given.p;
+	size_t n = given.n;
+	if (n == 0) {
+		text = read = malloc(SUMMARY_MAX);
+		if (read == NULL || !read_summary(fd, read, &n))
+			return false;
 	}
-	if (text == NULL || got < 0)
-		return false;
 	const struct json *o = json_parse(rq->arena, text, n, JSON_DEPTH, SUMMARY_NODES, NULL);
 	if (o == NULL || o->type != JSON_OBJECT)
 		return false;
@@ -159,7 +166,7 @@ static bool put_snapshot(struct request *rq, struct jw *w, const struct st_run_i
 	put_time(w, "updatedAt", run->updated_at);
 	put_time(w, "startedAt", run->started_at);
 	put_time(w, "finishedAt", run->finished_at);
-	if (!put_request(rq, w, fd))
+	if (!put_request(rq, w, run->request, fd))
 		return false;
 	put_limits(w, run);
 	jw_kbool(w, "cancelRequested", run->cancel_requested);

@@ -160,6 +160,9 @@ static int take_packet(struct ask *a, uint64_t deadline, struct ask_answer *answ
 /* The packet with this operation id. Others are answers to questions that were given up, and wake-ups. */
 static bool take_answer(struct ask *a, uint64_t op, uint64_t deadline, struct ask_answer *answer)
 {
+	/* It is never there at once. */
+	if (wait_for(a->fd, POLLIN, deadline) == 0)
+		return false;
 	while (take_packet(a, deadline, answer) == 1) {
 		uint16_t number;
 		uint64_t of;

@@ -2,6 +2,7 @@
  * Streams of frames in memfds. The reader takes the size once and trusts no length inside; it never
  * moves the descriptor's own offset, since the descriptor may be shared.
  */
+#include "lib/buf.h"
 #include "lib/chan.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -44,6 +45,15 @@ static bool put_at(int fd, off_t at, const void *p, size_t n)
 		n -= (size_t)done;
 	}
 	return true;
+}
+
+void bundle_put(struct buf *b, const void *frame, size_t n)
+{
+	const uint8_t size[4] = {(uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n};
+	if (n == 0 || n > UINT32_MAX)
+		b->failed = true;
+	buf_add(b, size, sizeof size);
+	buf_add(b, frame, n);
 }
 
 bool bundle_add(int fd, const void *frame, size_t n)

@@ -26,8 +26,14 @@ int chan_listen(const char *path, int type, mode_t mode, uid_t uid, gid_t gid, i
 int chan_connect(const char *path);             /* SOCK_SEQPACKET; -1 with errno */
 bool chan_peer(int fd, uid_t *uid, pid_t *pid); /* SO_PEERCRED */
 
+/* The most bytes that a message takes in place of a descriptor, as spec/store.msg says. */
+enum { CHAN_SMALL = 16000 };
+
+struct buf;
 /* An anonymous file for frames. Sealable; close-on-exec. */
 int bundle_new(const char *name);
+/* The same in memory, for bundle_new's file or for a message that has room for all of it. */
+void bundle_put(struct buf *b, const void *frame, size_t n);
 /* Appends a u32 length and the frame. False with errno. */
 bool bundle_add(int fd, const void *frame, size_t n);
 /* Makes it immutable (no write, grow, shrink, further seal). */

@@ -94,7 +94,7 @@ static bool send_early(struct server *sv)
 			send_answer(&sv->answers[i]);
 			early++;
 		}
-	if (early > 0 && !sv->owing) {
+	if (early > 0 && !sv->owing && store_owes(sv->store)) {
 		sv->owing = true;
 		sv->owed_since = timer_ms();
 	}

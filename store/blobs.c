@@ -127,6 +127,14 @@ enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out)
 	return e;
 }
 
+enum err blob_small(struct wire_bytes bytes, struct blob *out)
+{
+	*out = (struct blob){.size = bytes.n, .small = bytes.p};
+	if (bytes.n > BLOB_SMALL)
+		return ERR_REQUEST_TOO_LARGE;
+	return sha256(bytes.p, bytes.n, out->sha) ? ERR_OK : ERR_INTERNAL_ERROR;
+}
+
 static struct key use_of(const uint8_t sha[BLOB_SHA], const char *tenant, const char *run, const char *name)
 {
 	char h[2 * BLOB_SHA + 1];
@@ -238,6 +246,24 @@ int blob_read(struct txn *t, struct wire_bytes sha)
 	return fd;
 }
 
+int blob_tell(struct txn *t, struct wire_bytes sha, struct wire_bytes *bytes)
+{
+	struct wire_bytes record;
+	struct rec_blob_content c;
+	struct key k = {.n = 0};
+	if (sha.n == BLOB_SHA)
+		k = key_of(sha.p);
+	*bytes = (struct wire_bytes){NULL, 0};
+	if (!table_get(t, T_BLOB_CONTENT, &k, &record) || !rec_get_blob_content(record.p, record.n, &c) ||
+	    c.content.n == 0)
+		return blob_read(t, sha);
+	*bytes = c.content;
+	int fd = fcntl(store_blobs(t->store)->empty, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		txn_fail(t, ERR_INTERNAL_ERROR);
+	return fd;
+}
+
 static bool named(struct txn *t, const char *file)
 {
 	struct key k;
@@ -275,6 +301,9 @@ void blobs_open(struct blobs *b, int store_dir, struct txn *t)
 	b->dir = openat(store_dir, "blobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (b->dir < 0 || fsync(store_dir) != 0)
 		fatal("cannot open the folder of the blobs: %m");
+	b->empty = bundle_new("empty");
+	if (b->empty < 0 || !bundle_seal(b->empty))
+		fatal("cannot make a descriptor: %m");
 	unsigned removed = unlinkat(b->dir, temporary, 0) == 0 ? 1 : 0;
 	for (unsigned i = 0; i < 256; i++) {
 		char folder[3];
@@ -288,4 +317,5 @@ void blobs_open(struct blobs *b, int store_dir, struct txn *t)
 void blobs_close(struct blobs *b)
 {
 	close(b->dir);
+	close(b->empty);
 }

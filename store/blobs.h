@@ -17,14 +17,15 @@ enum { BLOB_UPLOAD_MAX = 8 * 1000 * 1000, BLOB_MAX = 1500 * 1000, BLOB_SHA = 32 
 enum { BLOB_SMALL = 16000 };
 
 struct blobs {
-	int dir; /* store/blobs */
+	int dir;   /* store/blobs */
+	int empty; /* a descriptor of nothing, for answers that need none */
 };
 
 struct blob {
 	uint8_t sha[BLOB_SHA];
 	uint64_t size;
 	bool fresh;           /* this call made the file */
-	const uint8_t *small; /* the bytes, in the transaction's arena; NULL: in a file */
+	const uint8_t *small; /* the bytes, in the transaction's arena or the message; NULL: in a file */
 };
 
 /* store_dir stays the caller's. Sweeps. Ends the program when the folder cannot be used. */
@@ -36,6 +37,8 @@ void blobs_close(struct blobs *b);
  * ERR_REQUEST_TOO_LARGE, ERR_INVALID_REQUEST (no regular file), ERR_STORAGE_FULL, ERR_INTERNAL_ERROR.
  */
 enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out);
+/* A small one whose bytes came in the message, where they must stay until the transaction ends. */
+enum err blob_small(struct wire_bytes bytes, struct blob *out);
 /* Names the blob in this transaction: by this name of this run. */
 void blob_name(struct txn *t, const struct blob *b, const char *tenant, const char *run, const char *name);
 /* Takes a name away again. A blob without any goes: its records now, its file once that is durable. */
@@ -48,4 +51,7 @@ void blob_remove(struct txn *t, const uint8_t sha[BLOB_SHA]);
 void blob_undo(struct txn *t, const struct blob *b);
 /* A descriptor that can only be read; -1 with the transaction failed (ERR_INTERNAL_ERROR) when it is not there. */
 int blob_read(struct txn *t, struct wire_bytes sha);
+/* The same, but the bytes of a small one that is not empty are *bytes, until txn_free, and its descriptor is of an
+ * empty file. */
+int blob_tell(struct txn *t, struct wire_bytes sha, struct wire_bytes *bytes);
 #endif

@@ -277,6 +277,11 @@ void store_flush(struct store *s)
 		blobs_release(s);
 }
 
+bool store_owes(const struct store *s)
+{
+	return s->unflushed;
+}
+
 void store_turn(struct store *s)
 {
 	clock_turn(s);

@@ -31,6 +31,8 @@ void store_checkpoint(struct store *s);
 void store_close(struct store *s);
 /* Makes every commit since the last call durable. Does nothing when there was none. */
 void store_flush(struct store *s);
+/* Are there any? */
+bool store_owes(const struct store *s);
 /* A new batch begins: looks at the clock and forgets the last measure of free space. */
 void store_turn(struct store *s);
 /* Nothing to do: checkpoints when it is time. Returns the milliseconds until it wants to be called

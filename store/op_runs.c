@@ -98,6 +98,11 @@ static enum err create(struct txn *t, const struct st_run_create *m, struct rec_
 	return ERR_OK;
 }
 
+static enum err take(struct txn *t, struct wire_bytes bytes, int fd, uint64_t max, struct blob *out)
+{
+	return bytes.n > 0 ? blob_small(bytes, out) : blob_take(t, fd, max, out);
+}
+
 static enum err op_run_create(struct txn *t, const struct st_run_create *m, int *fds, struct st_run_state *a, int *out)
 {
 	(void)out;
@@ -108,9 +113,9 @@ static enum err op_run_create(struct txn *t, const struct st_run_create *m, int 
 	if (m->idempotency[0] != '\0' && !id_valid(m->idempotency))
 		return ERR_INVALID_IDEMPOTENCY_KEY;
 	struct blob request = {.fresh = false}, upload = {.fresh = false};
-	enum err e = blob_take(t, fds[0], BLOB_MAX, &request);
+	enum err e = take(t, m->request, fds[0], BLOB_MAX, &request);
 	if (e == ERR_OK)
-		e = blob_take(t, fds[1], BLOB_UPLOAD_MAX, &upload);
+		e = take(t, m->upload, fds[1], BLOB_UPLOAD_MAX, &upload);
 	if (e == ERR_OK) {
 		struct rec_run r = {.state = RUN_QUEUED,
 				    .phase = PHASE_WAITING,
@@ -145,8 +150,10 @@ static enum err op_run_get(struct txn *t, const struct st_run_get *m, int *fds, 
 	enum err e = run_load(t, m->tenant, m->run, &r);
 	if (e != ERR_OK)
 		return e;
-	out[0] = blob_read(t, r.request_sha);
+	struct wire_bytes request;
+	out[0] = blob_tell(t, r.request_sha, &request);
 	*a = (struct st_run_is){.run = m->run,
+				.request = request,
 				.state = r.state,
 				.phase = r.phase,
 				.cancel_requested = r.cancel_requested,

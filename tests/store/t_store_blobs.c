@@ -80,19 +80,6 @@ static void expect(int fd, const char *name, size_t n)
 	close(fd);
 }
 
-static bool request_is(const char *run, const char *name, size_t n)
-{
-	struct st_run_get g = {.tenant = "acme", .run = run};
-	struct st_run_is is;
-	int fd;
-	enum err e = FCGI(st_call_run_get(fcgi, &g, NULL, &is, &fd));
-	if (e == ERR_RUN_NOT_FOUND)
-		return false;
-	assert_int_equal(e, ERR_OK);
-	expect(fd, name, n);
-	return true;
-}
-
 static void path_of(char path[300], const char *name, size_t n)
 {
 	char p[ROOM], h[SHA256_HEX];
@@ -108,6 +95,25 @@ static bool is_file(const char *name, size_t n)
 	char path[300];
 	path_of(path, name, n);
 	return access(path, F_OK) == 0;
+}
+
+static bool request_is(const char *run, const char *name, size_t n)
+{
+	struct st_run_get g = {.tenant = "acme", .run = run};
+	struct st_run_is is;
+	int fd;
+	enum err e = FCGI(st_call_run_get(fcgi, &g, NULL, &is, &fd));
+	if (e == ERR_RUN_NOT_FOUND)
+		return false;
+	assert_int_equal(e, ERR_OK);
+	/* A small one is in the answer, and the descriptor of nothing. */
+	bool small = n > 0 && !is_file(name, n);
+	char want[ROOM];
+	fill(want, name, n);
+	assert_int_equal(is.request.n, small ? n : 0);
+	assert_memory_equal(is.request.p, want, is.request.n);
+	expect(fd, name, small ? 0 : n);
+	return true;
 }
 
 /* It is past its start, sweep included. */
@@ -173,6 +179,28 @@ static void records_and_files(void **state)
 		assert_int_equal(is_file(other, n), n > SMALL);
 		assert_true(request_is(run, run, n));
 	}
+	/* The same bytes in the message, and descriptors that are not looked at. */
+	char bytes[2][ROOM];
+	struct st_run_create same = rig_run("acme", "size-4000");
+	struct st_run_state s;
+	int pair[2];
+	assert_int_equal(pipe(pair), 0);
+	fill(bytes[0], "size-4000", 4000);
+	fill(bytes[1], "up-4000", 4000);
+	same.request = (struct wire_bytes){(const uint8_t *)bytes[0], 4000};
+	same.upload = (struct wire_bytes){(const uint8_t *)bytes[1], 4000};
+	assert_int_equal(FCGI(st_call_run_create(fcgi, &same, pair, &s, NULL)), ERR_OK);
+	assert_false(s.changed);
+	same.run = "in-message";
+	assert_int_equal(FCGI(st_call_run_create(fcgi, &same, pair, &s, NULL)), ERR_OK);
+	assert_true(s.changed);
+	assert_true(request_is("in-message", "size-4000", 4000));
+	bytes[1][3999]++;
+	assert_int_equal(FCGI(st_call_run_create(fcgi, &same, pair, &s, NULL)), ERR_RUN_SESSION_EXISTS);
+	same.upload.n = 0; /* then it is looked at */
+	assert_int_equal(FCGI(st_call_run_create(fcgi, &same, pair, &s, NULL)), ERR_INVALID_REQUEST);
+	close(pair[0]);
+	close(pair[1]);
 	/* What the steward is given. */
 	struct st_run_start m = {.tenant = "acme", .run = "size-4000", .expires_at = clock_ms() + 3600000};
 	struct st_run_work work;
