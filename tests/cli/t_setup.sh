@@ -51,15 +51,7 @@ while IFS='|' read -r file text want; do
 	rm -rf "$etc" && mv "$root/saved" "$etc"
 done <<'T'
 pinfold.conf|gateway_port = 80|gateway_port must be a number from 1024 to 65535, not 80
-pinfold.conf|max_boxes = 0|max_boxes must be
-pinfold.conf|max_concurrent_runs = 513|max_concurrent_runs must be
-pinfold.conf|queue_seconds = 0|queue_seconds must be
 pinfold.conf|audit_content = "some"|audit_content must be full or none
-pinfold.conf|audit_max_bytes = 100|audit_max_bytes must be
-pinfold.conf|audit_generations = 0|audit_generations must be
-pinfold.conf|keep_artifacts_days = 36501|keep_artifacts_days must be
-pinfold.conf|keep_runs_days = -1|keep_runs_days must be
-pinfold.conf|keep_tokens_days = 40000|keep_tokens_days must be
 pinfold.conf|nonsense = 1|no such option 'nonsense'
 pinfold.conf|run_token_secret = "../x"|named by its file's name alone
 pinfold.conf|web_group = "no-such-group-here"|there is no group "no-such-group-here"
@@ -77,6 +69,17 @@ tenants.d/default.conf|tenant "t3" { max_steps = 5000 }|max_steps must be
 tenants.d/default.conf|tenant "t4" { check { argv = {} } }|a check without argv
 tenants.d/default.conf|tenant "t5" {|ends in the middle of a section
 T
+# Every number of pinfold.conf: one below its bounds and one above.
+numbers=$(sed -n '/^static void take_global/,/^}/s/.*number(o, c, "\([a-z_]*\)", \([^,]*\), \([^)]*\)).*/\1|\2|\3/p' "${srcdir:-.}/cli/conf_read.c")
+[ "$(echo "$numbers" | wc -l)" -ge 10 ] || { bad=$((bad + 1)) && echo "FAIL no bounds were found in cli/conf_read.c"; }
+while IFS='|' read -r name min max; do
+	for value in $((min - 1)) $((max + 1)); do
+		cp "$etc/pinfold.conf" "$root/saved.conf"
+		echo "$name = $value" >>"$etc/pinfold.conf"
+		has "said for: $name = $value" "$("$cli" config check 2>&1)" "$name must be a number from $((min)) to $((max)), not $value"
+		mv "$root/saved.conf" "$etc/pinfold.conf"
+	done
+done <<<"$numbers"
 has "a missing key is asked for" "$(PINFOLD_ROOT=$root/second "$cli" setup 2>&1)" "put the provider's key into"
 rm "$etc/tenants.d/default.conf"
 has "no tenant" "$("$cli" config check 2>&1)" "needs at least one"

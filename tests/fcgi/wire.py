@@ -73,15 +73,35 @@ def fields(protocol, message):
     return number, found
 
 
+def asked_by(protocol, number):
+    """The message that answers the one of this number; None where the table names none."""
+    for line in open(SPEC + protocol):
+        words = line.split("#")[0].split()
+        if words[:1] == ["msg"] and words[2] == str(number):
+            return next((w.removeprefix("reply=") for w in words if w.startswith("reply=")), None)
+
+
+def blank(protocol, what):
+    """Number and fields of a message in which everything is 0, empty or false, and its number of descriptors."""
+    number, has = fields(protocol, what)
+    fds = next(int(w[4:]) for line in open(SPEC + protocol) if line.split()[:2] == ["msg", what] for w in line.split() if w.startswith("fds="))
+    return (number, filled(has, {})), fds
+
+
 def message(protocol, what, /, **values):
     """One frame; what is not given is 0, empty or false, and a name that the message does not have is an error."""
     number, has = fields(protocol, what)
+    w = filled(has, values)
+    assert number is not None and not values, (what, values)
+    return frame(number, w)
+
+
+def filled(has, values):
     w = Writer()
     for kind, field in has:
         kind = {"id": "str", "bool": "u8"}.get(kind, kind)
         getattr(w, kind)(values.pop(field, {"str": "", "bytes": b"", "strs": []}.get(kind, 0)))
-    assert number is not None and not values, (what, values)
-    return frame(number, w)
+    return w
 
 
 def unframe(b):
