@@ -12,6 +12,7 @@ has() { case $2 in *"$3"*) good=$((good + 1)) ;; *) bad=$((bad + 1)); echo "FAIL
 "$cli" setup --uid-base 1700000000 --provider-key-env SETUP_KEY --model m1 2>"$root/err"
 check "setup succeeds" $? 0
 etc=$(dirname "$(find "$root" -name pinfold.conf)")
+[ -d "$etc/secrets" ] || { echo "nothing was set up"; exit 1; }
 check "secrets folder" "$(stat -c %a:%u "$etc/secrets")" 700:0
 check "run-token mode" "$(stat -c %a:%u "$etc/secrets/run-token")" 600:0
 check "provider key mode" "$(stat -c %a:%u "$etc/secrets/provider-default")" 600:0
