@@ -16,7 +16,7 @@ os.chdir(TOP)
 CC = ["gcc", "-std=gnu17", "-O0", "-w", "-D_GNU_SOURCE"] + [f"-D{d}=\"\"" for d in (
     "RUNNER_PATH", "PF_SYSCONFDIR", "PF_STATEDIR", "PF_LOGDIR", "PF_RUNDIR", "PF_LIBEXECDIR", "PF_DATADIR")]
 LIBS = ["-lcmocka", "-lyajl", "-lcrypto", "-ldb"]
-SPEC = {t: f"spec/{t}" for t in os.listdir("spec") if t != "Makefile.inc"}
+SPEC = {t: f"spec/{t}" for t in os.listdir("spec") if t.endswith((".tab", ".msg", ".rec", ".fsm"))}
 API = ["errors.tab", "routes.tab", "schema.tab", "limits.tab", "reasons.tab", "responses.tab"]
 
 # What is generated: file -> (generator, out=, tables in order, base=).
