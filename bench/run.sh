@@ -1,5 +1,5 @@
 #!/bin/bash
-# All measurements as ratios within one run. Run as root on an idle machine; takes about two minutes.
+# All measurements, as ratios within one run; see README.md beside this. Run as root on an idle machine.
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=${PINFOLD_BUILD:-$top/build}
 say() { printf '%s\n' "$*" >&2; }
@@ -13,6 +13,13 @@ echo "== a box, against bwrap --unshare-all"
 ./bench/box
 echo "== a durable consume through the whole client path, against the disk's fsync"
 ./bench/consume
+echo "== a durable consume, against SQLite and LMDB behind the same socket"
+make bench/engines >bench/engines.log 2>&1 || { tail -n 5 bench/engines.log >&2; exit 1; }
+./bench/engines
+echo "== the store after SIGKILL, with a million events"
+./bench/recovery
+echo "== an instance after SIGKILL of each process, and beside live runs"
+PINFOLD_BUILD=$build "$top/bench/service.py"
 echo "== a model call through the gateway, against the same call sent straight to the scripted model"
 "$top/bench/gateway.py"
 echo "== HTTP behind each web server, against a trivial libfcgi responder behind the same"
