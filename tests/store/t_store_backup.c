@@ -316,6 +316,87 @@ static void killed_backups(void **state)
 	assert_true(stats().log_files <= 2);
 }
 
+static bool first_log(struct ask *a, char name[80])
+{
+	struct st_backup_logs m = {0};
+	struct st_backup_names got;
+	struct wire_bytes part;
+	struct st_text text;
+	bool bad = false;
+	if (st_call_backup_logs(a, &m, NULL, &got, NULL) != ERR_OK || !wire_list_next(&got.names, &part, &bad) ||
+	    !st_get_text(part.p, part.n, &text))
+		return false;
+	(void)snprintf(name, 80, "%s", text.text);
+	return true;
+}
+
+static bool have_log(const char *name)
+{
+	char path[300];
+	(void)snprintf(path, sizeof path, "%s/store/%s", rig.state, name);
+	return access(path, F_OK) == 0;
+}
+
+/* As long as a backup goes on: no checkpoint, no log and no blob's file removed, whatever is written and deleted. */
+static void held_back(void **state)
+{
+	(void)state;
+	char log[80], run[32], folder[3], name[65] = "";
+	struct ask *a = rig_ask(&rig, RIG_ADMIN);
+	struct st_backup_begin begin = {0};
+	struct st_backup_is is;
+	struct st_events_taken taken;
+	struct st_ok ok;
+	ended("goes");
+	assert_int_equal(st_call_backup_begin(a, &begin, NULL, &is, NULL), ERR_OK);
+	assert_true(first_log(a, log));
+	uint64_t checkpoint = stats().checkpoint_at, blobs = stats().blobs;
+	for (int i = 0; i < 8; i++) {
+		(void)snprintf(run, sizeof run, "held-%d", i);
+		assert_int_equal(rig_running(fcgi, steward, "acme", run, 3), ERR_OK);
+		for (int k = 0; k < 7; k++)
+			assert_int_equal(append(run, "t", 60000, 2, &taken), ERR_OK);
+		(void)usleep(200000); /* longer than a checkpoint waits */
+	}
+	assert_true(stats().log_files > 2);
+	struct st_run_delete d = {.tenant = "acme", .run = "goes", .by = ""};
+	assert_int_equal(FCGI(st_call_run_delete(fcgi, &d, NULL, &ok, NULL)), ERR_OK);
+	assert_true(stats().blobs < blobs);
+	assert_int_equal(stats().checkpoint_at, checkpoint);
+	assert_true(have_log(log));
+	/* Each file that is listed can be read, the deleted run's too. */
+	unsigned files = 0;
+	for (unsigned i = 0; i < 256; i++) {
+		struct st_backup_names got;
+		struct wire_bytes part;
+		struct st_text text;
+		bool bad = false;
+		(void)snprintf(folder, sizeof folder, "%02x", i);
+		assert_int_equal(
+		    st_call_backup_blobs(a, &(struct st_backup_blobs){.folder = folder, .after = ""}, NULL, &got, NULL),
+		    ERR_OK);
+		while (wire_list_next(&got.names, &part, &bad) && st_get_text(part.p, part.n, &text)) {
+			(void)snprintf(name, sizeof name, "%s", text.text);
+			files++;
+		}
+	}
+	struct st_backup_file file;
+	assert_int_equal(st_call_backup_blob(a, &(struct st_backup_blob){.name = name}, NULL, &file, NULL), ERR_OK);
+	struct st_backup_end end = {0};
+	assert_int_equal(st_call_backup_end(a, &end, NULL, &ok, NULL), ERR_OK);
+	ask_free(a);
+	for (int i = 0; i < 500 && (have_log(log) || stats().log_files > 2); i++) {
+		struct st_run_state s;
+		(void)snprintf(run, sizeof run, "held-%d", i % 8);
+		(void)cancel(run, &s);
+		(void)usleep(20000);
+	}
+	assert_false(have_log(log));
+	assert_true(stats().checkpoint_at > checkpoint);
+	sh("test $(find %s/store/blobs -type f | wc -l) -lt %u", rig.state, files);
+	STORE(0, "the store is whole", "check --contents");
+}
+
 static unsigned sound_audit(void)
 {
 	char path[300];
@@ -587,10 +668,18 @@ static void compaction(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(first),           cmocka_unit_test(findings),      cmocka_unit_test(while_others_write),
-	    cmocka_unit_test(killed_backups),  cmocka_unit_test(compaction),    cmocka_unit_test(nothing_comes_back),
-	    cmocka_unit_test(the_log_knows),   cmocka_unit_test(another_store), cmocka_unit_test(bad_backups),
-	    cmocka_unit_test(killed_restores), cmocka_unit_test(nobody_knows),
+	    cmocka_unit_test(first),
+	    cmocka_unit_test(findings),
+	    cmocka_unit_test(while_others_write),
+	    cmocka_unit_test(killed_backups),
+	    cmocka_unit_test(held_back),
+	    cmocka_unit_test(compaction),
+	    cmocka_unit_test(nothing_comes_back),
+	    cmocka_unit_test(the_log_knows),
+	    cmocka_unit_test(another_store),
+	    cmocka_unit_test(bad_backups),
+	    cmocka_unit_test(killed_restores),
+	    cmocka_unit_test(nobody_knows),
 	};
 	return cmocka_run_group_tests(tests, setup, steps_teardown);
 }
