@@ -132,13 +132,15 @@ static int check_end(const struct cli *cli, const struct findings *f)
 	return ok ? 0 : EXIT_FAILED;
 }
 
-/* Nobody else has the store open, or its own program says so. */
+/* Nobody else has the store open. -1: now somebody has, so that it can be asked. */
 static int check_offline(const struct cli *cli, bool contents)
 {
 	struct findings f = {.cli = cli};
 	const char *args[] = {"--check", place_dir(PLACE_STATE), contents ? "--contents" : NULL, NULL};
 
 	f.failed = offline_run(args, offline_found, &f) != 0;
+	if (f.failed && f.n == 0 && f.rows == 0 && store_locked() == STORE_LOCK_HELD)
+		return -1;
 	return check_end(cli, &f);
 }
 
@@ -175,8 +177,9 @@ static int check(const struct cli *cli, int argc, char **argv)
 			return usage("store check [--contents | BACKUP]");
 	}
 	/* Without waiting for a service that is not there. */
-	if (store_locked() == STORE_LOCK_FREE)
-		return check_offline(cli, m.contents);
+	int status = store_locked() == STORE_LOCK_FREE ? check_offline(cli, m.contents) : -1;
+	if (status >= 0)
+		return status;
 	struct ask *a = admin_open();
 	do {
 		struct wire_bytes part;
@@ -185,7 +188,8 @@ static int check(const struct cli *cli, int argc, char **argv)
 		enum err e = st_call_store_check(a, &m, NULL, &got, NULL);
 		if (e == ERR_STORE_UNAVAILABLE && f.rows == 0) {
 			ask_free(a);
-			return check_offline(cli, m.contents);
+			status = check_offline(cli, m.contents);
+			return status >= 0 ? status : EXIT_FAILED;
 		}
 		if (e != ERR_OK)
 			return admin_failed(a, e);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,6 +40,31 @@ static void stop(void)
 {
 	assert_true(run_is("anchor").max_requests > 0); /* it has begun to listen to signals */
 	assert_int_equal(rig_stop(&rig, SIGTERM), 0);
+}
+
+/* The service has the store: from now on "pinfold store check" asks it. */
+static void start(void)
+{
+	struct st_ping m = {0};
+	struct st_ok ok;
+	rig_start(&rig);
+	assert_int_equal(st_call_ping(admin, &m, NULL, &ok, NULL), ERR_OK);
+}
+
+/* What was killed with its lock may still be dying. */
+static void wait_free(void)
+{
+	char path[300];
+	(void)snprintf(path, sizeof path, "%s/store/lock", rig.state);
+	for (int i = 0; i < 500; i++) {
+		int fd = open(path, O_RDWR);
+		bool is_free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+		close(fd);
+		if (is_free)
+			return;
+		(void)usleep(20000);
+	}
+	fail_msg("the store is locked for ever");
 }
 
 static void sh(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -194,7 +220,7 @@ static void findings(void **state)
 	sh("rm -rf %s/store && cp -a %s/kept %s/store", rig.state, rig.state, rig.state);
 	STORE(0, "the store is whole", "check --contents");
 	sh("rm -rf %s/kept", rig.state);
-	rig_start(&rig);
+	start();
 	STORE(0, "the store is whole", "check");
 }
 
@@ -503,7 +529,7 @@ static void nothing_comes_back(void **state)
 	unsigned gone = sound_audit();
 	STORE(0, "known from the store that was replaced", "restore %s/r", rig.dir);
 	assert_non_null(strstr(cli_said(), "The store that was replaced is now store.before-"));
-	rig_start(&rig);
+	start();
 	afterwards("a", true);
 	assert_int_equal(stats().generation, 2);
 	assert_true(stats().restored_at > 0);
@@ -519,7 +545,7 @@ static void the_log_knows(void **state)
 	stop();
 	sh("rm %s/store/log.*", rig.state);
 	STORE(0, "known from the audit log", "restore %s/r", rig.dir);
-	rig_start(&rig);
+	start();
 	afterwards("b", true);
 }
 
@@ -530,11 +556,11 @@ static void another_store(void **state)
 	before("c");
 	stop();
 	sh("rm -rf %s/store", rig.state);
-	rig_start(&rig);
+	start();
 	rig_tenant(&rig, "acme");
 	assert_int_equal(rig_stop(&rig, SIGTERM), 0);
 	STORE(0, "known from the audit log", "restore %s/r", rig.dir);
-	rig_start(&rig);
+	start();
 	afterwards("c", true);
 }
 
@@ -551,7 +577,7 @@ static void nobody_knows(void **state)
 		sh(keep ? "rm %s/audit.log" : "sed -i '/run.finish/d' %s/audit.log", rig.logs);
 		STORE(0, keep ? "is NOT known, and --keep-tokens" : "so all tokens were revoked", "restore %s %s/r",
 		      keep ? "--keep-tokens" : "", rig.dir);
-		rig_start(&rig);
+		start();
 		if (keep) {
 			assert_int_equal(principal("good-e"), ERR_OK);
 			assert_int_equal(principal("stolen-e"), ERR_OK); /* as was said */
@@ -560,7 +586,7 @@ static void nobody_knows(void **state)
 			assert_int_equal(principal("stolen-d"), ERR_UNAUTHORIZED);
 			sh("rm %s/audit.log", rig.logs); /* it is not sound any more */
 			assert_true(WIFSIGNALED(rig_stop(&rig, SIGKILL)));
-			rig_start(&rig);
+			start();
 		}
 		(void)rig_running(fcgi, steward, "acme", "anchor", 3);
 	}
@@ -588,7 +614,7 @@ static void bad_backups(void **state)
 	/* All of that left the store alone. */
 	STORE(0, "the store is whole", "check");
 	assert_int_equal(system("true"), 0);
-	rig_start(&rig);
+	start();
 	assert_true(run_is("anchor").max_requests > 0);
 	sh("rm -rf %s/y", rig.dir);
 }
@@ -614,7 +640,8 @@ static void killed_restores(void **state)
 		(void)usleep(us);
 		(void)kill(-pid, SIGKILL);
 		(void)waitpid(pid, NULL, 0);
-		rig_start(&rig);
+		wait_free();
+		start();
 		assert_true(run_is("anchor").max_requests > 0);
 		if (principal("after-x") == ERR_OK) {
 			old++;
@@ -631,7 +658,7 @@ static void killed_restores(void **state)
 	assert_true(old > 0);
 	stop();
 	STORE(0, "restored", "restore %s", dir);
-	rig_start(&rig);
+	start();
 	STORE(0, "the store is whole", "check --contents");
 	(void)rig_running(fcgi, steward, "acme", "anchor", 3);
 }
@@ -658,11 +685,11 @@ static void compaction(void **state)
 	assert_true(after < before_);
 	STORE(0, "the store is whole", "check --contents");
 	assert_true(WIFSIGNALED(rig_stop(&rig, SIGKILL)));
-	rig_start(&rig);
+	start();
 	STORE(0, "the store is whole", "check --contents");
 	stop();
 	STORE(0, "the store is whole", "check --contents");
-	rig_start(&rig);
+	start();
 }
 
 int main(void)
