@@ -111,27 +111,20 @@ static bool address(const char *path, struct sockaddr_un *to)
 	return true;
 }
 
-/* Unlinks a socket at which nobody listens; anything else there is left alone and EADDRINUSE. */
-static bool remove_stale(const char *path, const struct sockaddr_un *at, int type)
+/* Unlinks a socket of an earlier life, of which a process may still be dying; anything else there stays: EADDRINUSE. */
+static bool remove_old(const char *path)
 {
 	struct stat st;
 	if (lstat(path, &st) != 0)
 		return errno == ENOENT;
-	if (S_ISSOCK(st.st_mode)) {
-		own_fd int probe = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (probe < 0)
-			return false;
-		if (connect(probe, (const struct sockaddr *)at, sizeof *at) != 0 && errno == ECONNREFUSED)
-			return unlink(path) == 0;
-	}
 	errno = EADDRINUSE;
-	return false;
+	return S_ISSOCK(st.st_mode) && unlink(path) == 0;
 }
 
 int chan_listen(const char *path, int type, mode_t mode, uid_t uid, gid_t gid, int backlog)
 {
 	struct sockaddr_un at;
-	if (!address(path, &at) || !remove_stale(path, &at, type))
+	if (!address(path, &at) || !remove_old(path))
 		return -1;
 	own_fd int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 	if (fd < 0)

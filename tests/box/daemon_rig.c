@@ -338,3 +338,31 @@ int daemon_stop(void **state)
 	daemon_pid = 0;
 	return daemon_wait_none(daemon_uids, daemon_box_uids + 100) ? 0 : -1;
 }
+
+bool daemon_begin(void)
+{
+	if (geteuid() != 0) {
+		puts("skipped: needs root");
+		return false;
+	}
+	umask(022);
+	snprintf(daemon_root, sizeof daemon_root, "/tmp/pfd.XXXXXX");
+	if (mkdtemp(daemon_root) == NULL || setenv("PINFOLD_ROOT", daemon_root, 1) != 0 || !place_init())
+		exit(1);
+	daemon_uids = test_uids(daemon_root);
+	daemon_box_uids = daemon_uids + 10000;
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	signal(SIGPIPE, SIG_IGN);
+	for (int i = 0; i < 2; i++) {
+		struct sockaddr_un u = {.sun_family = AF_UNIX};
+		int n = snprintf(u.sun_path + 1, sizeof u.sun_path - 1, "%s/%s", place_dir(PLACE_RUN),
+				 daemon_peer_names[i]);
+		daemon_door[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		if (bind(daemon_door[i], (struct sockaddr *)&u, (socklen_t)(sizeof(sa_family_t) + 1 + (size_t)n)) !=
+			0 ||
+		    listen(daemon_door[i], 64) != 0)
+			exit(1);
+	}
+	daemon_make_root();
+	return true;
+}

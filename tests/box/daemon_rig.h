@@ -21,6 +21,8 @@ extern size_t daemon_heard; /* the length of what daemon_expect gave */
 extern int daemon_log_fd, daemon_door[2], daemon_peer[2];
 extern const char *const daemon_peer_names[2];
 
+/* A root and two doors for the peers; false: not root, so nothing can be tested. */
+bool daemon_begin(void);
 const char *daemon_in_root(enum place p, const char *rest);
 void daemon_run(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int daemon_processes(uid_t from, uid_t to);

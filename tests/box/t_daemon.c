@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -396,110 +395,10 @@ static void only_one_of_an_instance(void **state)
 	daemon_down();
 }
 
-static void deny(int call, int error)
-{
-	scmp_filter_ctx c = seccomp_init(SCMP_ACT_ALLOW);
-	seccomp_rule_add(c, SCMP_ACT_ERRNO((uint32_t)error), call, 0);
-	seccomp_load(c);
-}
-
-static void no_landlock(void)
-{
-	deny(SCMP_SYS(landlock_create_ruleset), EOPNOTSUPP);
-}
-
-static void no_user_namespaces(void)
-{
-	deny(SCMP_SYS(unshare), EPERM);
-}
-
-static void no_namespaces(void)
-{
-	deny(SCMP_SYS(clone3), ENOSYS);
-}
-
-static void no_pivot(void)
-{
-	deny(SCMP_SYS(pivot_root), EPERM);
-}
-
-static void nobody(void)
-{
-	if (setgid(65534) != 0 || setuid(65534) != 0)
-		_exit(9);
-}
-
-/* FAULTS G7, F7: fewer walls, foreign folders, or no daemon_root: it does not start, and says why. */
-static void refuses_to_start(void **state)
-{
-	(void)state;
-	daemon_make_root();
-	daemon_refuses(no_landlock, "Landlock is missing");
-	daemon_refuses(no_user_namespaces,
-		       "no sandbox can be built on this machine: namespaces: Operation not permitted");
-	daemon_refuses(no_namespaces, "no sandbox can be built on this machine: namespaces: Function not implemented");
-	daemon_refuses(no_pivot, "no sandbox can be built on this machine: pivot_root: Operation not permitted");
-	daemon_refuses(nobody, "must be started as root");
-	daemon_run("mv %s/box/pinfold-runner %s/box/away", place_dir(PLACE_LIBEXEC), place_dir(PLACE_LIBEXEC));
-	daemon_refuses(NULL, "pinfold-runner is missing");
-	daemon_run("mv %s/box/away %s/box/pinfold-runner", place_dir(PLACE_LIBEXEC), place_dir(PLACE_LIBEXEC));
-	/* a secret that a daemon cannot do without */
-	const char *key = daemon_in_root(PLACE_SYSCONF, "/secrets/run-token");
-	daemon_run("rm %s", key);
-	daemon_refuses(NULL, "/secrets/run-token is missing: remove it and run pinfold setup");
-	daemon_run("printf 0123456789012345678901234567890 >%s", key);
-	daemon_refuses(NULL, "/secrets/run-token is too short");
-	daemon_run("printf '0123456789012345678901234567890\n' >%s", key);
-	daemon_refuses(NULL, "steward needs 32 bytes");
-	daemon_run("rm %s && mkfifo %s", key, key);
-	daemon_refuses(NULL, "/secrets/run-token must be a regular file of root's");
-	daemon_run("rm %s && ln -s key %s", key, key);
-	daemon_refuses(NULL, "/secrets/run-token must be a regular file of root's");
-	daemon_run("rm %s && printf 01234567890123456789012345678901 >%s", key, key);
-	static const char *const spoilt[][3] = {{"chmod g+w", "chmod g-w", "may be written by others"},
-						{"chown 12345", "chown 0", "is owned by uid 12345"}};
-	const char *dirs[] = {place_dir(PLACE_STATE), daemon_in_root(PLACE_RUN, "/public"),
-			      daemon_in_root(PLACE_SYSCONF, "/secrets")};
-	for (size_t i = 0; i < 2; i++)
-		for (size_t k = 0; k < 2; k++) {
-			daemon_run("mkdir -p %s && %s %s", dirs[k], spoilt[i][0], dirs[k]);
-			daemon_refuses(NULL, spoilt[i][2]);
-			assert_non_null(strstr(daemon_logs, dirs[k]));
-			daemon_run("%s %s", spoilt[i][1], dirs[k]);
-		}
-	daemon_run("rm -rf %s && ln -s /etc %s", dirs[1], dirs[1]);
-	daemon_refuses(NULL, "is a link or no folder");
-	daemon_run("rm %s && mkdir -p %s && touch %s/fcgi.sock", dirs[1], dirs[1], dirs[1]);
-	daemon_refuses(NULL, "cannot listen at");
-	daemon_run("rm -rf %s && chown 12345 %s", dirs[1], daemon_root);
-	daemon_refuses(NULL, "is owned by uid 12345");
-	daemon_run("chown 0 %s", daemon_root);
-}
-
 int main(void)
 {
-	if (geteuid() != 0) {
-		puts("skipped: needs root");
+	if (!daemon_begin())
 		return 77;
-	}
-	umask(022);
-	snprintf(daemon_root, sizeof daemon_root, "/tmp/pfd.XXXXXX");
-	if (mkdtemp(daemon_root) == NULL || setenv("PINFOLD_ROOT", daemon_root, 1) != 0 || !place_init())
-		return 1;
-	daemon_uids = test_uids(daemon_root);
-	daemon_box_uids = daemon_uids + 10000;
-	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	signal(SIGPIPE, SIG_IGN);
-	for (int i = 0; i < 2; i++) {
-		struct sockaddr_un u = {.sun_family = AF_UNIX};
-		int n = snprintf(u.sun_path + 1, sizeof u.sun_path - 1, "%s/%s", place_dir(PLACE_RUN),
-				 daemon_peer_names[i]);
-		daemon_door[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-		if (bind(daemon_door[i], (struct sockaddr *)&u, (socklen_t)(sizeof(sa_family_t) + 1 + (size_t)n)) !=
-			0 ||
-		    listen(daemon_door[i], 64) != 0)
-			return 1;
-	}
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_teardown(a_box_from_hello_to_gone, daemon_stop),
 	    cmocka_unit_test_teardown(daemons_have_only_theirs, daemon_stop),
@@ -509,7 +408,6 @@ int main(void)
 	    cmocka_unit_test_teardown(stops_with_boxes_at_work, daemon_stop),
 	    cmocka_unit_test_teardown(only_one_of_an_instance, daemon_stop),
 	    cmocka_unit_test_teardown(tells_its_manager, daemon_stop),
-	    cmocka_unit_test_teardown(refuses_to_start, daemon_stop),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	daemon_run("rm -rf %s", daemon_root);
