@@ -10,11 +10,12 @@
  *   - a question that is asked again is charged once;
  *   - no consume succeeds after a revocation: one that is first asked when the revocation was told is refused,
  *     and after the transaction of the revocation none is charged;
+ *   - the answer of a call in flight is not delivered when the revocation was told before the gateway looked a last time;
  *   - an answer is true after any kill, because it is sent behind the flush;
  *   - every question gets an answer or its asker gives up: no deadlock, and (no cycle) an end.
  *
- * A call that was charged before the revocation may hear so after it: it is in flight, and the gateway's upstream
- * watches its box (gateway/upstream.c) for that.
+ * A call that was charged before the revocation may hear so after it: it is in flight, its unit is spent, and the last
+ * look keeps its answer back.
  */
 #ifndef FAULTS
 #define FAULTS 2 /* kills, and waits that are over */
@@ -38,9 +39,9 @@ bit m_cap = 1, d_cap = 1;
 byte m_used, d_used;
 byte m_kept_op[3], d_kept_op[3], m_kept[3], d_kept[3];
 
-chan ask[3] = [1] of { byte };    /* operation id */
-chan answer[3] = [1] of { byte }; /* error */
-chan stale = [1] of { byte, byte };
+chan ask[3] = [1] of { byte, bit }; /* operation id; 1: MODEL_CALLED, the last look */
+chan answer[3] = [1] of { byte };   /* error; of the last look OK: deliver */
+chan stale = [1] of { byte, byte, bit };
 bit broken[3], over[3], asked[3], unanswered[3];
 byte batch_err[4], batched;
 byte next_op[3];
@@ -75,6 +76,12 @@ inline consume(who, op, to) /* store/op_capability.c op_cap_consume(), store/bat
 		:: else
 		fi
 	fi
+}
+
+/* Is the capability still there? Answered before the flush: nobody holds us to it after a crash. */
+inline look(who) /* store/op_capability.c op_model_called(), store/batch.c send_early() */
+{
+	answer[who]!(m_cap -> OK : NO)
 }
 
 inline revoke() /* store/op_steward.c op_cap_revoke() */
@@ -120,14 +127,30 @@ inline send_answers() /* store/batch.c send_answer() */
 active proctype stored()
 {
 	byte op, who;
+	bit last;
 end_serve:
 	{
 		do
-		:: atomic { ask[0]?op -> consume(0, op, 0); unanswered[0] = 1; batched = 1; op = 0 }
-		:: atomic { ask[1]?op -> consume(1, op, 1); unanswered[1] = 1; batched = 1; op = 0 }
-		:: atomic { ask[REVOKER]?op -> revoke(); unanswered[REVOKER] = 1; batched = 1; op = 0 }
+		:: atomic { ask[0]?op, last ->
+			if
+			:: last -> look(0)
+			:: else -> consume(0, op, 0); unanswered[0] = 1
+			fi;
+			batched = 1; op = 0; last = 0 }
+		:: atomic { ask[1]?op, last ->
+			if
+			:: last -> look(1)
+			:: else -> consume(1, op, 1); unanswered[1] = 1
+			fi;
+			batched = 1; op = 0; last = 0 }
+		:: atomic { ask[REVOKER]?op, last -> revoke(); unanswered[REVOKER] = 1; batched = 1; op = 0 }
 		/* A question of somebody who has given up; its answer goes nowhere. */
-		:: atomic { stale?who, op -> consume(who, op, NOBODY); batch_err[NOBODY] = 0; batched = 1; who = 0; op = 0 }
+		:: atomic { stale?who, op, last ->
+			if
+			:: last
+			:: else -> consume(who, op, NOBODY)
+			fi;
+			batch_err[NOBODY] = 0; batched = 1; who = 0; op = 0; last = 0 }
 		:: batched -> break
 		od;
 #ifdef BREAK_ANSWER_FIRST
@@ -163,7 +186,7 @@ end_serve:
 #endif
 		assert(m_used >= forwarded);
 		assert(!told_revoked || !m_cap);
-		op = 0; who = 0;
+		op = 0; who = 0; last = 0;
 		batch_err[0] = 0; batch_err[1] = 0; batch_err[REVOKER] = 0;
 		kill_stored = 0;
 		goto end_serve
@@ -172,19 +195,19 @@ end_serve:
 
 /* --- a question: lib/ask.c ask_call() ------------------------------------------------------------------------------ */
 
-inline call(me, op, err)
+inline call(me, op, is_last, err)
 {
 	asked[me] = 1;
-	ask[me]!op;
+	ask[me]!op, is_last;
 	do
 	:: answer[me]?err -> break
 	:: broken[me] ->
 		broken[me] = 0;
 #ifdef BREAK_NO_OPERATION_ID
 		next_op[me]++;
-		ask[me]!next_op[me]
+		ask[me]!next_op[me], is_last
 #else
-		ask[me]!op
+		ask[me]!op, is_last
 #endif
 	:: over[me] -> err = UNAVAILABLE; break
 	od;
@@ -209,14 +232,23 @@ proctype gate(byte me)
 			err = (late -> OK : NO); /* "it was active a moment ago" */
 			if
 			:: late
-			:: else -> call(me, next_op[me], err)
+			:: else -> call(me, next_op[me], 0, err)
 			fi;
 #else
-			call(me, next_op[me], err);
+			call(me, next_op[me], 0, err);
 #endif
 			assert(err != OK || !late);
 			if
-			:: err == OK -> forwarded++; assert(forwarded <= UNITS)
+			:: err == OK ->
+				forwarded++;
+				assert(forwarded <= UNITS);
+				/* The provider has answered; whoever is gone in the meantime gets nothing. */
+				late = told_revoked;
+#ifndef BREAK_NO_LAST_LOOK
+				next_op[me]++;
+				call(me, next_op[me], 1, err);
+#endif
+				assert(err != OK || !late)
 			:: else
 			fi;
 			err = 0; late = 0
@@ -229,7 +261,7 @@ active proctype revoker() /* steward/tell.c tell_revoke(): asked until it is tol
 {
 	byte err = UNAVAILABLE;
 	do
-	:: atomic { err == UNAVAILABLE -> call(REVOKER, 1, err) }
+	:: atomic { err == UNAVAILABLE -> call(REVOKER, 1, 0, err) }
 	:: err != UNAVAILABLE -> break
 	od
 }
@@ -241,7 +273,7 @@ inline cut(me)
 	if
 	:: asked[me] && !over[me] && empty(answer[me]) -> /* what was sent is there to be read */
 		do
-		:: ask[me]?_
+		:: ask[me]?_, _
 		:: empty(ask[me]) -> break
 		od;
 		unanswered[me] = 0;
@@ -257,7 +289,7 @@ inline stored_dies()
 	cut(1);
 	cut(REVOKER);
 	do
-	:: stale?_, _
+	:: stale?_, _, _
 	:: empty(stale) -> break
 	od;
 	batched = 0
@@ -270,17 +302,19 @@ inline give_up(me)
 	:: unanswered[me] -> unanswered[me] = 0
 	:: nempty(ask[me]) ->
 		if
-		:: nfull(stale) && me != REVOKER -> ask[me]?g_op; stale!me, g_op
-		:: ask[me]?g_op
+		:: nfull(stale) && me != REVOKER -> ask[me]?g_op, g_last; stale!me, g_op, g_last
+		:: ask[me]?g_op, g_last
 		fi
 	:: nempty(answer[me]) -> answer[me]?_
 	:: !unanswered[me] && empty(ask[me]) && empty(answer[me])
 	fi;
 	broken[me] = 0;
 	over[me] = 1;
-	g_op = 0
+	g_op = 0;
+	g_last = 0
 }
 byte g_op;
+bit g_last;
 
 active proctype plug()
 {

@@ -34,12 +34,13 @@ run||holds|/^cancelling/s/go:cancelled/go:completed/|assertion violated (( !(tol
 run||holds|/^queued/s/go:cancelled/keep/|assertion violated
 run|-DFAULTS=1|ends|/^running/s/go:failed( +)go:failed$/keep\1go:failed/|non-progress cycle
 budget||holds||
-budget|-DUNITS=1|holds||
+budget|-DFAULTS=1 -DUNITS=1|holds||
 budget|-DFAULTS=1|ends||
 budget|-DFAULTS=1 -DBREAK_NO_OPERATION_ID|holds||assertion violated (m_used<=questions)
 budget|-DFAULTS=1 -DBREAK_KEPT_APART|holds||assertion violated (m_used<=questions)
 budget|-DBREAK_ANSWER_FIRST|holds||assertion violated (m_used>=forwarded)
 budget|-DBREAK_GIVE_BACK -DUNITS=1|holds||assertion violated (forwarded<=1)
+budget|-DBREAK_NO_LAST_LOOK|holds||assertion violated ((err!=0)|| !(late))
 budget|-DBREAK_REMEMBERS|holds||assertion violated ((err!=0)|| !(late))
 box||holds||
 box||ends||
@@ -73,7 +74,7 @@ while IFS='|' read -r -u 3 model flags mode change want; do
 	for word; do
 		case $name in *"$word"*) ;; *) continue 2 ;; esac
 	done
-	[ -n "$want" ] || [ "$mode" != holds ] || flags="$more $flags"
+	[ -n "$want" ] || [ "$mode" != holds ] || [ -z "$more" ] || flags="$more ${flags#-DFAULTS=1}"
 	if ! verify "$model" "$flags" "$mode" "$change"; then
 		bad "$name"
 		tail -n 20 "$work/pan.out" | sed 's/^/        /'
