@@ -411,9 +411,29 @@ static void one_line(const char *text)
 			fail_at("%s does not say %s", name->text, w);
 }
 
+/* What the rows above did not cause of themselves. */
+static void cause_the_rest(void)
+{
+	static const uint8_t bytes[32] = {1};
+	struct st_ok ok;
+	struct st_token_create c = {
+	    .tenant = "acme", .kind = 1, .token_id = "token-1", .hash = {bytes, 32}, .label = "a label"};
+	struct st_token_revoke r = {.tenant = "acme", .token_id = "token-1"};
+	struct st_approval_ask q = {
+	    .tenant = "acme", .run = "asks", .request = "a-1", .digest = {bytes, 32}, .data = BYTES("{}")};
+	struct st_run_state a;
+	assert_int_equal(st_call_token_create(admin, &c, NULL, &ok, NULL), ERR_OK);
+	assert_int_equal(st_call_token_revoke(admin, &r, NULL, &ok, NULL), ERR_OK);
+	assert_int_equal(rig_running(fcgi, steward, "acme", "asks", 5), ERR_OK);
+	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
+	assert_int_equal(cancel("asks", &a), ERR_OK);
+	assert_int_equal(finish("asks", RUN_EV_FAIL, false, "memory_exceeded", &a), ERR_OK);
+}
+
 static void every_line(void **state)
 {
 	(void)state;
+	cause_the_rest();
 	own_free char *all = whole_log();
 	char *save = NULL;
 	unsigned lines = 0;
