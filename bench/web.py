@@ -4,6 +4,7 @@ without libfcgi (raw), each behind a server of the same kind with the same confi
 connections. The three take turns; a ratio is the median of the ratios of each round.
 
 Run as root on an idle machine, after a build (PINFOLD_BUILD, or build): bench/web.py [SECONDS a turn [ROUNDS [SERVER...]]]
+Below TMPDIR is the store: with a tmpfs there, a POST is without the disk's share.
 Needs wrk, apache2-bin and nginx (Debian packages).
 """
 import json, os, re, shutil, signal, statistics, subprocess, sys, tempfile, time
@@ -61,6 +62,18 @@ def wrk(url, tokens=(), body=None, callers=16, seconds=SECONDS):
     errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", out)
     return (float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1]), float(number) * UNITS[unit],
             int(bad[1] if bad else 0) + sum(int(x) for x in (errors.groups() if errors else ())))
+
+
+def disk():
+    """Appends of 200 bytes with fdatasync, a second: what a durable answer waits for at least once."""
+    took = []
+    with open(work + "/append", "ab", 0) as f:
+        for _ in range(200):
+            f.write(b"x" * 200)
+            begun = time.monotonic()
+            os.fdatasync(f.fileno())
+            took.append(time.monotonic() - begun)
+    print(f"one flush of the disk: {statistics.median(took) * 1e6:.0f} us, p99 {sorted(took)[197] * 1e6:.0f} us", flush=True)
 
 
 def compare(what, ours, libfcgi, raw, floors):
@@ -128,6 +141,7 @@ def main():
                             lambda: wrk(raw.url + path, tokens, body), floors)
                 row("GET /healthz", "/healthz", (), None, {"raw": FLOOR[server]})
                 row("GET /v1/runs/ID", "/v1/runs/" + run, [token], None, {})
+                disk()
                 row("POST /v1/runs", "/v1/runs", [token], body, {"libfcgi": GOAL}, fresh)
         for server in ("nginx", "apache"):
             with Front(server, "--keep") as f:

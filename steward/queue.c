@@ -4,22 +4,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REFUSED = 32 };
+
 void queue_free(struct queue *q)
 {
 	free(q->v);
 	free(q->hash);
+	free(q->tenant);
 	*q = (struct queue){0};
+}
+
+static uint64_t mix(uint64_t h, const char *p)
+{
+	for (; *p != '\0'; p++)
+		h = (h ^ (uint8_t)*p) * 1099511628211u;
+	return h;
+}
+
+static uint64_t tenant_hash(const char *tenant)
+{
+	return mix(14695981039346656037u, tenant);
 }
 
 static uint64_t hash_of(const char *tenant, const char *run)
 {
-	uint64_t h = 14695981039346656037u;
-	for (const char *p = tenant; *p != '\0'; p++)
-		h = (h ^ (uint8_t)*p) * 1099511628211u;
-	h = (h ^ '/') * 1099511628211u;
-	for (const char *p = run; *p != '\0'; p++)
-		h = (h ^ (uint8_t)*p) * 1099511628211u;
-	return h;
+	return mix(mix(tenant_hash(tenant), "/"), run);
 }
 
 static size_t find(const struct queue *q, const char *tenant, const char *run)
@@ -42,6 +51,10 @@ static bool grow(struct queue *q)
 	if (hash == NULL)
 		return false;
 	q->hash = hash;
+	uint64_t *tenant = realloc(q->tenant, room * sizeof *tenant);
+	if (tenant == NULL)
+		return false;
+	q->tenant = tenant;
 	q->room = room;
 	return true;
 }
@@ -51,6 +64,7 @@ void queue_put_back(struct queue *q, const struct waiting *w)
 	if (find(q, w->tenant, w->run) < q->n || q->n >= QUEUE_MAX || (q->n == q->room && !grow(q)))
 		return;
 	q->hash[q->n] = hash_of(w->tenant, w->run);
+	q->tenant[q->n] = tenant_hash(w->tenant);
 	q->v[q->n++] = *w;
 }
 
@@ -75,6 +89,7 @@ static void take_at(struct queue *q, size_t i, struct waiting *out)
 	q->n--;
 	memmove(&q->v[i], &q->v[i + 1], (q->n - i) * sizeof *q->v);
 	memmove(&q->hash[i], &q->hash[i + 1], (q->n - i) * sizeof *q->hash);
+	memmove(&q->tenant[i], &q->tenant[i + 1], (q->n - i) * sizeof *q->tenant);
 }
 
 bool queue_remove(struct queue *q, const char *tenant, const char *run)
@@ -96,18 +111,33 @@ static bool before(const struct queue *q, const struct waiting *a, const struct 
 	return a_later != b_later ? a_later : order < 0;
 }
 
+/* Tenants that may start nothing now. Names are the operator's: were two ever of one hash, one would wait for the
+ * other. */
+struct refused {
+	size_t n;
+	uint64_t tenant[REFUSED];
+};
+
+static bool is_refused(const struct queue *q, const struct refused *r, size_t i)
+{
+	for (size_t k = 0; k < r->n; k++)
+		if (r->tenant[k] == q->tenant[i])
+			return true;
+	return false;
+}
+
 bool queue_take(struct queue *q, bool (*may)(void *arg, const char *tenant), void *arg, struct waiting *out)
 {
 	size_t best = q->n;
-	const char *refused = "";
+	struct refused refused = {.n = 0};
 	for (size_t i = 0; i < q->n; i++) {
-		/* A tenant at its limit may have thousands here: it is asked about once in a row. */
-		if (strcmp(q->v[i].tenant, refused) == 0 || (best < q->n && !before(q, &q->v[i], &q->v[best])))
+		/* A tenant at its limit may have thousands here: it is asked about once. */
+		if (is_refused(q, &refused, i) || (best < q->n && !before(q, &q->v[i], &q->v[best])))
 			continue;
 		if (may(arg, q->v[i].tenant))
 			best = i;
 		else
-			refused = q->v[i].tenant;
+			refused.tenant[refused.n < REFUSED ? refused.n++ : REFUSED - 1] = q->tenant[i];
 	}
 	if (best == q->n)
 		return false;

@@ -20,7 +20,8 @@ struct waiting {
 
 struct queue {
 	struct waiting *v;
-	uint64_t *hash; /* of v's tenant and run: a long queue is looked through often */
+	/* Of v's tenant and run, and of its tenant alone: a long queue is looked through often. */
+	uint64_t *hash, *tenant;
 	size_t n, room;
 	char last[129]; /* the tenant served last */
 };
