@@ -145,10 +145,10 @@ static void spawn(struct app *app, struct run *r)
 		run_settle(app, r);
 		return;
 	}
-	control_spawn(app, r, kind, wall, r->bundle_fd, *result);
 	r->boxes |= bit(kind);
 	r->again = 0;
 	r->deadline = r->allowed = timer_ms() + WAIT_ANSWER;
+	control_spawn(app, r, kind, wall, r->bundle_fd, *result);
 	/* Cancelled while it waited for a place: the box would be killed at once; this path is not taken,
 	 * since a cancel without a box settles directly. */
 }
@@ -260,10 +260,10 @@ static void end_box(struct app *app, struct run *r, enum box_kind kind)
 {
 	if (kind == BOX_WORK)
 		(void)tell_revoke(app, r);
+	enter(r, kind == BOX_WORK ? STEP_WORK_GONE : STEP_CHECK_GONE, 0);
 	control_kill(app, r->run, kind, 0);
 	if (kind == BOX_WORK)
 		tell_phase(app, r, PHASE_COLLECTING);
-	enter(r, kind == BOX_WORK ? STEP_WORK_GONE : STEP_CHECK_GONE, 0);
 }
 
 void run_exited(struct app *app, struct run *r, enum box_kind kind, bool oom, bool timed_out)

@@ -6,6 +6,7 @@
 #include "gen/run_fsm.h"
 #include "gen/store_msg.h"
 #include "lib/die.h"
+#include "lib/num.h"
 #include "lib/own.h"
 #include "steward/report.h"
 #include "steward/run.h"
@@ -50,6 +51,7 @@ static enum err put_artifacts(struct app *app, struct run *r)
 /* What overrides: a box that is still there, then a cancel, then the first failure. */
 static void decide(struct run *r)
 {
+	enum reason before = r->reason;
 	if (r->cleanup_failed) {
 		r->error = ERR_SANDBOX_CLEANUP_FAILED;
 		r->reason = REASON_SANDBOX_CLEANUP_FAILED;
@@ -59,6 +61,8 @@ static void decide(struct run *r)
 	} else if (r->error == ERR_OK) {
 		r->reason = REASON_COMPLETED;
 	}
+	if (r->reason != before)
+		r->artifacts &= ~(1u << ART_RESULT); /* it may say another end, from a try before */
 }
 
 static enum err finish(struct app *app, struct run *r)
@@ -97,11 +101,27 @@ static enum err finish(struct app *app, struct run *r)
 	return e;
 }
 
+/* Was it cancelled and the wake-up is still on its way? What the artifacts say is to be what is committed. */
+static enum err look(struct app *app, struct run *r)
+{
+	struct st_run_phase m = {.tenant = r->tenant, .run = r->run, .phase = PHASE_CLEANING};
+	struct st_run_state answer;
+	enum err e = tell_heard(app, st_call_run_phase(app->store, &m, NULL, &answer, NULL));
+	if (e == ERR_OK && answer.state == RUN_CANCELLING && !r->cancelled) {
+		r->cancelled = true;
+		r->cancel_at = timer_ms();
+	}
+	return e;
+}
+
 bool settle_try(struct app *app, struct run *r)
 {
 	if (tell_quiet(app))
 		return false;
 	(void)tell_revoke(app, r);
+	/* Whoever sees the end sees all that was told before it. */
+	if (!tell_all(app) || look(app, r) == ERR_STORE_UNAVAILABLE)
+		return false;
 	/* The artifacts tell the end as it will be committed, so the end is decided before they are written. */
 	decide(r);
 	enum err e = put_artifacts(app, r);
@@ -113,9 +133,6 @@ bool settle_try(struct app *app, struct run *r)
 	}
 	if (!r->revoked)
 		(void)tell_revoke(app, r);
-	/* Whoever sees the end sees all that was told before it. */
-	if (!tell_all(app))
-		return false;
 	e = r->revoked ? finish(app, r) : ERR_STORE_UNAVAILABLE;
 	if (e == ERR_STORE_UNAVAILABLE)
 		return false;

@@ -431,3 +431,14 @@ char *stage_events(struct stage *s, const char *tenant, const char *run)
 	buf_free(&b);
 	return text;
 }
+
+void stage_event(struct stage *s, const char *tenant, const char *run, const char *type)
+{
+	for (int i = 0; i < PATIENCE_MS / PAUSE_MS; i++) {
+		own_free char *events = stage_events(s, tenant, run);
+		if (strstr(events, type) != NULL)
+			return;
+		(void)poll(NULL, 0, PAUSE_MS);
+	}
+	fail_msg("run %s has no event %s", run, type);
+}

@@ -83,6 +83,8 @@ char *stage_artifact(struct stage *s, const char *tenant, const char *run, enum 
 unsigned stage_audited(struct stage *s, const char *event, const char *run);
 /* Waits until the steward has logged this. */
 void stage_logged(struct stage *s, const char *text);
+/* Waits until the run has an event of this type. */
+void stage_event(struct stage *s, const char *tenant, const char *run, const char *type);
 /* Types of all events, one a line. The caller frees. */
 char *stage_events(struct stage *s, const char *tenant, const char *run);
 #endif

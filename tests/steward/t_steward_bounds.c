@@ -15,7 +15,7 @@
 enum { HOUR = 3600000, CROWD = 1000 };
 
 static struct stage *const st = &course_stage;
-static char clock_file[] = "/tmp/pinfold-clock-XXXXXX";
+static char clock_file[] = "/tmp/pinfold-clock-XXXXXX", timer_file[] = "/tmp/pinfold-timer-XXXXXX";
 
 /* The steward's clock alone. */
 static void set_clock(long long offset)
@@ -24,6 +24,21 @@ static void set_clock(long long offset)
 	assert_non_null(f);
 	fprintf(f, "%lld\n", offset);
 	fclose(f);
+}
+
+/* So many milliseconds pass for the steward, which is woken by what means nothing to it. */
+static void pass(long long ms)
+{
+	static long long passed;
+	char fresh[sizeof timer_file + 4];
+	snprintf(fresh, sizeof fresh, "%s.new", timer_file);
+	FILE *f = fopen(fresh, "w");
+	assert_non_null(f);
+	fprintf(f, "%lld\n", passed += ms);
+	fclose(f);
+	/* At once: a timer does not step back. */
+	assert_int_equal(rename(fresh, timer_file), 0);
+	stage_gone(st, "nobody", BOX_WORK, true);
 }
 
 static void restart(uint32_t slots)
@@ -125,6 +140,7 @@ static void t_cleaning(void **state)
 	kill(st->pid, SIGCONT);
 	course_expect_end(stage_final(st, "acme", run), RUN_CANCELLED, "cancelled_by_request", "cancelled_by_request");
 	course_expect_one_end(run, "run.cancelled");
+	course_expect_artifact(run, ART_RESULT, "\"ok\":false,\"terminalReason\":\"cancelled_by_request\"");
 	/* And once more, when it has ended: nothing, for it is what was asked for. */
 	uint64_t last = stage_get(st, "acme", run)->last_sequence;
 	unsigned lines = stage_audited(st, "run.overruled", run);
@@ -136,19 +152,184 @@ static void t_cleaning(void **state)
 /* --- time ----------------------------------------------------------------------------------------------------------
  */
 
+/* Each step that waits for sandboxd, when nothing comes: what follows, and what the run's end is then. */
+enum { AT_SPAWN_WORK, AT_WORK, AT_WORK_GONE, AT_SPAWN_CHECK, AT_CHECK, AT_CHECK_GONE };
+
+static const struct silence {
+	int at;
+	uint64_t wait; /* ms that are allowed */
+	bool gone;     /* it is killed then, and goes */
+	const char *reason, *error;
+} silences[] = {
+    {AT_SPAWN_WORK, 30000, true, "sandbox_spawn_failed", "sandbox_spawn_failed"},
+    {AT_WORK, 105000, true, "wall_time_exceeded", "wall_time_exceeded"},
+    {AT_WORK_GONE, 10000, false, "sandbox_cleanup_failed", "sandbox_cleanup_failed"},
+    {AT_SPAWN_CHECK, 30000, true, "sandbox_spawn_failed", "sandbox_spawn_failed"},
+    {AT_CHECK, 52000, true, "check_not_run", "sandbox_result_invalid"},
+    {AT_CHECK_GONE, 10000, false, "sandbox_cleanup_failed", "sandbox_cleanup_failed"},
+};
+
+static struct order reach(const char *run, int at)
+{
+	struct order o = stage_expect(st, SBX_SPAWN, run, BOX_WORK);
+	if (at == AT_SPAWN_WORK)
+		return o;
+	stage_spawned(st, run, BOX_WORK);
+	stage_phase(st, "acme", run, PHASE_EXECUTING);
+	if (at == AT_WORK)
+		return o;
+	course_leave_work(o.result, 0);
+	order_end(&o);
+	stage_exited(st, run, BOX_WORK, false, false);
+	(void)stage_expect(st, SBX_KILL, run, BOX_WORK);
+	if (at == AT_WORK_GONE)
+		return o;
+	stage_gone(st, run, BOX_WORK, true);
+	o = stage_expect(st, SBX_SPAWN, run, BOX_CHECK);
+	if (at == AT_SPAWN_CHECK)
+		return o;
+	stage_spawned(st, run, BOX_CHECK);
+	stage_event(st, "acme", run, "check.started");
+	if (at == AT_CHECK)
+		return o;
+	order_end(&o);
+	stage_exited(st, run, BOX_CHECK, false, false);
+	(void)stage_expect(st, SBX_KILL, run, BOX_CHECK);
+	return o;
+}
+
+static void t_silence(void **state)
+{
+	(void)state;
+	restart(1);
+	for (size_t i = 0; i < sizeof silences / sizeof *silences; i++) {
+		const struct silence *s = &silences[i];
+		const char *run = course_begin();
+		enum box_kind kind = s->at < AT_SPAWN_CHECK ? BOX_WORK : BOX_CHECK;
+		struct order o = reach(run, s->at);
+		pass((long long)s->wait - 5000);
+		(void)poll(NULL, 0, 100);
+		assert_true(stage_silent(st));
+		assert_int_equal(stage_get(st, "acme", run)->state, RUN_RUNNING);
+		pass(6000);
+		if (s->gone) {
+			struct order k = stage_expect(st, SBX_KILL, run, kind);
+			assert_int_equal(k.grace_ms, 0);
+			order_end(&o);
+			stage_gone(st, run, kind, true);
+		}
+		course_expect_end(stage_final(st, "acme", run), RUN_FAILED, s->reason, s->error);
+		course_expect_one_end(run, "run.failed");
+		course_expect_artifact(run, ART_RESULT, s->reason);
+		assert_false(stage_capable(st, "acme", run));
+		order_end(&o);
+		if (!s->gone) {
+			/* Its slot is free when it is gone after all. */
+			const char *next = course_begin();
+			(void)poll(NULL, 0, 100);
+			assert_true(stage_silent(st));
+			stage_gone(st, run, kind, true);
+			(void)spawn_of(next);
+			refuse(next);
+		}
+	}
+}
+
+/* The steward itself stopped for long: what came meanwhile is no silence. */
+static void t_stopped(void **state)
+{
+	(void)state;
+	restart(2);
+	const char *run[] = {course_begin(), NULL};
+	struct order o[2] = {reach(run[0], AT_WORK_GONE)};
+	run[1] = course_begin();
+	o[1] = reach(run[1], AT_WORK_GONE);
+	kill(st->pid, SIGSTOP);
+	for (int i = 0; i < 2; i++)
+		stage_gone(st, run[i], BOX_WORK, true);
+	pass(11000);
+	kill(st->pid, SIGCONT);
+	for (int i = 0; i < 2; i++) {
+		struct order next = stage_order(st);
+		assert_true(next.number == SBX_SPAWN && next.kind == BOX_CHECK);
+		order_end(&next);
+		order_end(&o[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		stage_refused(st, run[i], BOX_CHECK, ERR_SANDBOX_UNAVAILABLE);
+		course_expect_end(stage_final(st, "acme", run[i]), RUN_FAILED, "sandbox_refused",
+				  "sandbox_unavailable");
+	}
+}
+
+/* A machine that says it is full, though a slot was free: asked again for ten seconds, then that is the reason. */
+static void t_full(void **state)
+{
+	(void)state;
+	restart(1);
+	const char *run = course_begin();
+	for (int i = 0; i < 3; i++) {
+		(void)spawn_of(run);
+		stage_refused(st, run, BOX_WORK, ERR_SANDBOX_CAPACITY);
+	}
+	(void)spawn_of(run);
+	pass(11000);
+	stage_refused(st, run, BOX_WORK, ERR_SANDBOX_CAPACITY);
+	course_expect_end(stage_final(st, "acme", run), RUN_FAILED, "sandbox_capacity", "sandbox_capacity");
+}
+
+/* A box of an earlier steward that does not go. */
+static void t_orphan_stays(void **state)
+{
+	(void)state;
+	restart(2);
+	const char *run = course_begin();
+	struct order o = course_to_work(run);
+	order_end(&o);
+	(void)stage_stop(st, SIGKILL);
+	const struct stage_box box = {run, BOX_WORK};
+	stage_fork(st, stage_secret);
+	stage_greet_with(st, 4, &box, 1);
+	(void)stage_expect(st, SBX_KILL, run, BOX_WORK);
+	const char *next = course_begin();
+	(void)spawn_of(next); /* by now the orphan is known */
+	assert_int_equal(stage_get(st, "acme", run)->state, RUN_RUNNING);
+	pass(11000);
+	course_expect_end(stage_final(st, "acme", run), RUN_FAILED, "sandbox_cleanup_failed", "sandbox_cleanup_failed");
+	refuse(next);
+}
+
+/* Another tenant's run is started: then the steward has heard of all that were made before. */
+static void heard_of_all(void)
+{
+	const char *run = stage_run(st, "beta");
+	(void)spawn_of(run);
+	stage_refused(st, run, BOX_WORK, ERR_SANDBOX_UNAVAILABLE);
+	(void)stage_final(st, "beta", run);
+}
+
 static void t_waits_too_long(void **state)
 {
 	(void)state;
-	st->queue_seconds = 1;
-	restart(1);
-	const char *first = course_begin();
-	(void)spawn_of(first);
-	const char *second = course_begin();
-	const struct st_run_is *is = stage_final(st, "acme", second);
-	course_expect_end(is, RUN_FAILED, "queue_time_exceeded", "queue_time_exceeded");
-	course_expect_one_end(second, "run.failed");
-	refuse(first);
-	st->queue_seconds = 0;
+	st->tenant_runs = 1;
+	/* The default first, then a setting. */
+	for (int i = 0; i < 2; i++) {
+		st->queue_seconds = i == 0 ? 0 : 77;
+		restart(3);
+		const char *first = course_begin();
+		(void)spawn_of(first);
+		const char *second = course_begin();
+		heard_of_all();
+		pass(i == 0 ? 3590000 : 70000);
+		if (i == 0) /* the one before it was never spawned; it is still to go */
+			(void)stage_expect(st, SBX_KILL, first, BOX_WORK);
+		assert_int_equal(stage_get(st, "acme", second)->state, RUN_QUEUED);
+		pass(20000);
+		const struct st_run_is *is = stage_final(st, "acme", second);
+		course_expect_end(is, RUN_FAILED, "queue_time_exceeded", "queue_time_exceeded");
+		course_expect_one_end(second, "run.failed");
+	}
+	st->queue_seconds = st->tenant_runs = 0;
 }
 
 /* D5: set an hour ahead and back, nobody is thrown out of the queue, and nobody's bounds are over. */
@@ -247,12 +428,13 @@ static void t_crowd(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	int fd = mkstemp(clock_file);
-	if (fd < 0 || fchmod(fd, 0644) != 0)
+	int fd = mkstemp(clock_file), timer = mkstemp(timer_file);
+	if (fd < 0 || timer < 0 || fchmod(fd, 0644) != 0 || fchmod(timer, 0644) != 0)
 		return -1;
 	close(fd);
+	close(timer);
 	if (setenv("PINFOLD_STEWARD", "./tests/steward/steward-clock", 1) != 0 ||
-	    setenv("PINFOLD_TEST_CLOCK", clock_file, 1) != 0)
+	    setenv("PINFOLD_TEST_CLOCK", clock_file, 1) != 0 || setenv("PINFOLD_TEST_TIMER", timer_file, 1) != 0)
 		return -1;
 	return course_setup(state);
 }
@@ -260,15 +442,17 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)unlink(clock_file);
+	(void)unlink(timer_file);
 	return course_teardown(state);
 }
 
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
-	const struct CMUnitTest tests[] = {cmocka_unit_test(t_no_answer), cmocka_unit_test(t_unclean),
-					   cmocka_unit_test(t_cleaning),  cmocka_unit_test(t_waits_too_long),
-					   cmocka_unit_test(t_clock),     cmocka_unit_test(t_most_of_all),
-					   cmocka_unit_test(t_crowd)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(t_no_answer),    cmocka_unit_test(t_unclean),        cmocka_unit_test(t_cleaning),
+	    cmocka_unit_test(t_silence),      cmocka_unit_test(t_stopped),        cmocka_unit_test(t_full),
+	    cmocka_unit_test(t_orphan_stays), cmocka_unit_test(t_waits_too_long), cmocka_unit_test(t_clock),
+	    cmocka_unit_test(t_most_of_all),  cmocka_unit_test(t_crowd)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
