@@ -72,6 +72,9 @@ LIES = {  # marker -> (answer, status, error code or None)
 for status in (301, 302, 303, 307, 308):
     LIES["LIE-%d" % status] = ({"status": status, "location": "http://127.0.0.1:%d/x" % REDIRECT_TRAP.port}, 502,
                                "model_redirect_refused")
+for name, where in (("https", "https://127.0.0.1:%d/x"), ("host", "http://localhost:%d/v1/chat/completions"), ("scheme", "//127.0.0.1:%d/x"),
+                    ("key", "http://user:pw@127.0.0.1:%d/x")):
+    LIES["LIE-307-" + name] = ({"status": 307, "location": where % REDIRECT_TRAP.port}, 502, "model_redirect_refused")
 # An answer in which each of tests/vectors/utf8.tab stands in a string: whole UTF-8 goes on, anything else ends there.
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "utf8.tab")) as f:
     for name, fine, code in [line.rstrip("\n").split("\t") for line in f if not line.startswith("#")]:
