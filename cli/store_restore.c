@@ -212,10 +212,45 @@ static void take(void *with, const char *line)
 		(void)num_u64(line + 7, strlen(line + 7), 0, UINT64_MAX, &o->tokens);
 	else if (strncmp(line, "revocations ", 12) == 0)
 		snprintf(o->how, sizeof o->how, "%s", line + 12);
-	else if (strncmp(line, "aside ", 6) == 0)
-		snprintf(o->aside, sizeof o->aside, "%s", line + 6);
 	else
 		fprintf(stderr, "%s\n", line);
+}
+
+static bool wrong(const char *what)
+{
+	fprintf(stderr, "pinfold: %s: %s\n", what, strerror(errno));
+	return false;
+}
+
+/*
+ * In one step, so that there is a store at every moment; the replaced one is set aside and never removed. Its lock is
+ * held meanwhile: no service starts with it that would then write into what is set aside.
+ */
+static bool exchange(char aside[80])
+{
+	char stamp[32];
+	time_t now = time(NULL);
+	struct tm tm;
+	struct stat st;
+	own_fd int state = open(place_dir(PLACE_STATE), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool there = state >= 0 && fstatat(state, "store", &st, AT_SYMLINK_NOFOLLOW) == 0;
+	own_fd int lock = there ? openat(state, "store/lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+
+	if (state < 0)
+		return wrong(place_dir(PLACE_STATE));
+	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) != 0)
+		return wrong("the service was started meanwhile, and the backup was not put in place");
+	if (renameat2(state, NEW, state, "store", there ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0)
+		return wrong("the backup cannot be put in place");
+	(void)strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
+	for (unsigned i = 0; there; i++) {
+		snprintf(aside, 80, "store.before-%s.%u", stamp, i);
+		if (renameat2(state, NEW, state, aside, RENAME_NOREPLACE) == 0)
+			break;
+		if (errno != EEXIST)
+			return wrong("the replaced store is " NEW " and cannot be set aside");
+	}
+	return fsync(state) == 0 ? true : wrong(place_dir(PLACE_STATE));
 }
 
 static const char *sentence(const char *how)
@@ -248,7 +283,7 @@ int store_restore(const struct cli *cli, const char *dir, bool keep_tokens)
 	}
 	if (!bring(dir))
 		return EXIT_FAILED;
-	if (offline_run(args, take, &o) != 0)
+	if (offline_run(args, take, &o) != 0 || !exchange(o.aside))
 		return EXIT_FAILED;
 	if (cli->json)
 		printf("{\"ok\":true,\"runsEnded\":%" PRIu64 ",\"tokensRevoked\":%" PRIu64

@@ -9,7 +9,7 @@
 /* The exit status. Ends the program with a sentence where the store cannot be opened. */
 int offline(int argc, char **argv);
 
-/* restore.c: NAME_NEW, which holds the files of a backup, becomes the store. */
+/* restore.c: NAME_NEW, which holds the files of a backup, becomes a store that may be used. */
 #define NAME_STORE "store"
 #define NAME_NEW "store.new"
 int restore(const char *state_dir, const char *log_dir, bool keep_tokens);

@@ -6,8 +6,8 @@
  *    can still be read and is the one that was backed up, or else by an audit log without a gap since the backup. What
  * either of them revoked stays so. Where neither can tell, all tokens are revoked, unless the operator keeps them;
  *  - the latest moment ever acted upon is that of both stores, so what had expired stays expired.
- * The replaced store is set aside under another name and never removed. Killed at any moment there is the old store or
- * the new one.
+ * Here the backup becomes a store of its own beside the one in use. Root, whose folder that is, exchanges the two
+ * (cli/store_restore.c).
  */
 #include "gen/records.h"
 #include "lib/audit_chain.h"
@@ -29,7 +29,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TOKENS_AT_ONCE = 64 };
@@ -297,37 +296,6 @@ static void mark(struct store *s, struct old *old)
 	commit(&t);
 }
 
-/* --- the change of the folders -------------------------------------------------------------------- */
-
-static void aside(int state, const char *name, char to[64])
-{
-	char stamp[32];
-	time_t now = time(NULL);
-	struct tm tm;
-	struct stat st;
-	(void)strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
-	(void)snprintf(to, 64, "store.before-%s", stamp);
-	for (unsigned i = 1; fstatat(state, to, &st, AT_SYMLINK_NOFOLLOW) == 0; i++)
-		(void)snprintf(to, 64, "store.before-%s.%u", stamp, i);
-	if (renameat(state, name, state, to) != 0)
-		fatal("cannot set the replaced store aside: %m");
-}
-
-static void exchange(const char *state_dir, bool there, char to[64])
-{
-	own_fd int state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	to[0] = '\0';
-	if (state < 0 || fsync(state) != 0)
-		fatal("%s: %m", state_dir);
-	/* In one step, so that there is a store at every moment. */
-	if (renameat2(state, NAME_NEW, state, NAME_STORE, there ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0)
-		fatal("cannot put the restored store in its place: %m");
-	if (there)
-		aside(state, NAME_NEW, to);
-	if (fsync(state) != 0)
-		fatal("%s: %m", state_dir);
-}
-
 static bool exists(const char *state_dir)
 {
 	char path[300];
@@ -342,7 +310,6 @@ int restore(const char *state_dir, const char *log_dir, bool keep_tokens)
 	struct old old;
 	struct log log;
 	struct audit_mark was = {0};
-	char to[64];
 	/* Refuses where a service has it open. */
 	int lock = there ? store_lock(state_dir, NAME_STORE) : -1;
 	if (lock >= 0)
@@ -381,11 +348,8 @@ int restore(const char *state_dir, const char *log_dir, bool keep_tokens)
 	store_audit(s, NULL);
 	audit_leave(a);
 	store_close(s);
-	exchange(state_dir, there, to);
 	printf("runs %u\ntokens %u\n", runs, tokens);
 	printf("revocations %s\n", old.read ? "store" : log.whole ? "audit" : keep_tokens ? "kept" : "all");
-	if (to[0] != '\0')
-		printf("aside %s\n", to);
 	if (lock >= 0)
 		close(lock);
 	buf_free(&old.good);
