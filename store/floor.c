@@ -8,7 +8,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { MB = 1 << 20 };
+/* A log that begins takes the whole size of its file, 2 MB, at once; and what it is about has to be written, too. */
+enum { MB = 1 << 20, LEAST_BALLAST = 3 * MB };
 
 static const char *const names[BALLAST__COUNT] = {"ballast", "ballast.start"};
 
@@ -52,8 +53,8 @@ void floor_start(struct floor *f, int dir)
 	*f = (struct floor){.dir = dir};
 	if (!measure(f, &available, &total))
 		fatal("cannot measure the free space of the store: %m");
-	f->ballast[BALLAST_WORK] = clamp(total / 16, MB, 8 * MB);
-	f->ballast[BALLAST_START] = clamp(total / 16, MB, 4 * MB);
+	f->ballast[BALLAST_WORK] = clamp(total / 16, LEAST_BALLAST, 8 * MB);
+	f->ballast[BALLAST_START] = clamp(total / 16, LEAST_BALLAST, 4 * MB);
 	f->least = clamp(total / 8, 3 * MB, 64 * MB);
 	for (int i = 0; i < BALLAST__COUNT; i++)
 		f->have[i] = faccessat(dir, names[i], F_OK, 0) == 0;

@@ -326,7 +326,9 @@ int restore(const char *state_dir, const char *log_dir, bool keep_tokens)
 	(void)audit_mark_get(&t, &was);
 	commit(&t);
 	read_log(log_dir, was.seq, &log);
-	struct audit *a = audit_open(log_dir, &(struct audit_settings){0});
+	/* Nothing is rotated away here: how much is kept is the service's to say. */
+	struct audit *a = audit_open(
+	    log_dir, &(struct audit_settings){.max_bytes = UINT32_MAX, .generations = AUDIT_GENERATIONS_MAX});
 	audit_adopt(a, s);
 	store_audit(s, a);
 	mark(s, &old);

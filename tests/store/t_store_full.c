@@ -30,7 +30,7 @@ static int setup(void **state)
 {
 	if (geteuid() != 0 || mkdtemp(disk) == NULL || unshare(CLONE_NEWNS) != 0 ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-	    mount("tmpfs", disk, "tmpfs", 0, "size=32m,mode=0755") != 0) {
+	    mount("tmpfs", disk, "tmpfs", 0, "size=24m,mode=0755") != 0) {
 		fprintf(stderr, "no tmpfs of our own here: skipped\n");
 		(void)rmdir(disk);
 		exit(77);
@@ -98,6 +98,20 @@ static void logs_are_bounded(void **state)
 	assert_true(log_files() < (9 << 20));
 }
 
+static void whole(void)
+{
+	static uint8_t after[600];
+	struct st_store_check m = {.contents = true, .after = {after, 0}};
+	struct st_store_checked got;
+	do {
+		assert_int_equal(st_call_store_check(admin, &m, NULL, &got, NULL), ERR_OK);
+		assert_int_equal(got.findings, 0);
+		memcpy(after, got.after.p, got.after.n);
+		m.after.n = got.after.n;
+		m.table = got.table;
+	} while (!got.done);
+}
+
 static void full_and_free_again(void **state)
 {
 	(void)state;
@@ -148,6 +162,48 @@ static void full_and_free_again(void **state)
 	while (wire_list_next(&page.items, &part, &bad))
 		n++;
 	assert_int_equal(n, 3); /* logs new new-2 */
+	whole();
+}
+
+/* Filled by nothing but its own work: refused in time, whatever takes rights away still goes, and deleting is enough.
+ */
+static void full_by_itself(void **state)
+{
+	(void)state;
+	static char sources[200000];
+	char id[32];
+	struct st_run_state a;
+	struct st_ok ok;
+	enum err e = ERR_OK;
+	int n = 0;
+	assert_int_equal(rig_running(fcgi, steward, "acme", "inside", 5), ERR_OK);
+	for (; e == ERR_OK && n < 500; n++) {
+		(void)snprintf(id, sizeof id, "fills-%d", n);
+		memcpy(sources, id, sizeof id);
+		struct st_run_create m = rig_run("acme", id);
+		int fds[2] = {rig_memfd("{}", 2), rig_memfd(sources, sizeof sources)};
+		e = FCGI(st_call_run_create(fcgi, &m, fds, &a, NULL));
+		close(fds[0]);
+		close(fds[1]);
+	}
+	assert_int_equal(e, ERR_STORAGE_FULL);
+	assert_true(n > 10);
+	struct st_run_get g = {.tenant = "acme", .run = id};
+	struct st_run_is is;
+	assert_int_equal(FCGI(st_call_run_get(fcgi, &g, NULL, &is, NULL)), ERR_RUN_NOT_FOUND);
+	whole();
+	assert_true(have_ballast());
+	assert_int_equal(finish("inside", RUN_EV_FAIL, false, "agent_failed", &a), ERR_OK);
+	for (int i = 0; i < n - 1; i++) {
+		(void)snprintf(id, sizeof id, "fills-%d", i);
+		struct st_run_delete d = {.tenant = "acme", .run = id, .by = ""};
+		assert_int_equal(cancel(id, &a), ERR_OK);
+		assert_int_equal(FCGI(st_call_run_delete(fcgi, &d, NULL, &ok, NULL)), ERR_OK);
+	}
+	struct st_run_create m = rig_run("acme", "after");
+	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+	whole();
+	print_message("full after %d runs\n", n - 1);
 }
 
 static enum err issue(const char *id)
@@ -244,6 +300,7 @@ static void no_room_for_the_audit_log(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(logs_are_bounded), cmocka_unit_test(full_and_free_again),
+					   cmocka_unit_test(full_by_itself),
 					   cmocka_unit_test(no_room_for_the_audit_log)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
