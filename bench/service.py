@@ -8,7 +8,7 @@ keeps dying is started after growing pauses.
 
 Run as root on an idle machine, after a build (PINFOLD_BUILD, or build): bench/service.py [ROUNDS]. Needs wrk and nginx.
 """
-import json, os, re, shutil, signal, statistics, subprocess, sys, tempfile, threading, time
+import json, os, re, shutil, signal, statistics, subprocess, sys, tempfile, threading, time, urllib.request
 sys.dont_write_bytecode = True
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -95,7 +95,7 @@ def post(url, token, body):
 
 
 def deaths(mine):
-    from processes import pid_of, ready, wait_for
+    from processes import CHILDREN, pid_of, program, ready, wait_for
     import client
     from client import artifact, call, start, until
     from front import Front
@@ -110,9 +110,9 @@ def deaths(mine):
         except OSError:
             return False
 
-    def started():
-        """Seconds from now until a run that is posted now has been started."""
-        at, run = time.monotonic(), None
+    def started(since=None):
+        """Seconds from then (now) until a run that is posted now has been started."""
+        at, run = since or time.monotonic(), None
         while True:
             try:
                 run = run or start(mine, {"agent.py": "pass\n"}, checks=checks)
@@ -123,13 +123,25 @@ def deaths(mine):
             time.sleep(0.002)
 
     def dies(name):
-        os.kill(wait_for(lambda: pid_of(name)), signal.SIGKILL)
+        """When it was killed; it and its children are gone when this returns: none of them answers any more."""
+        pid, at = wait_for(lambda: pid_of(name)), time.monotonic()
+        with_it = [pid] + ([pid_of(n) for n in CHILDREN] if name == "pinfold-sandboxd" else [])
+        os.kill(pid, signal.SIGKILL)
+        while any(program(p) for p in with_it if p):
+            time.sleep(0.0005)
+        return at
 
     def load():
+        """Through lighttpd, all the time."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        question = urllib.request.Request(first + "/v1/runs/" + caller, headers={"Authorization": "Bearer " + mine})
         while not stop.is_set():
-            good()
+            try:
+                opener.open(question, timeout=60).read()
+            except OSError:
+                pass
             time.sleep(0.02)
-    stop = threading.Event()
+    first, stop = client.URL, threading.Event()
     thread = threading.Thread(target=load)
     thread.start()
     took, at = {"pinfold-fcgi": [], "pinfold-stored": [], "pinfold-gateway": []}, []
@@ -137,8 +149,7 @@ def deaths(mine):
         for name in took:
             time.sleep(3.6)
             at.append((name, time.time()))
-            dies(name)
-            since = time.monotonic()
+            since = dies(name)
             while not good():
                 time.sleep(0.002)
             if name != "pinfold-gateway":
@@ -158,20 +169,18 @@ def deaths(mine):
     normal, steward, whole = [started() for _ in range(2 * ROUNDS)], [], []
     for _ in range(ROUNDS):
         time.sleep(10.5)
-        dies("pinfold-steward")
-        steward.append(started())
+        steward.append(started(dies("pinfold-steward")))
         ready()
     beside = f"; without a kill such a run starts within {1000 * statistics.median(normal):.0f} ms"
     say("pinfold-steward", steward, beside)
     # Behind nginx: lighttpd looks at a dead backend again when one to two seconds are over, whatever its disable-time says.
-    lighttpd, first = [], client.URL
+    lighttpd = []
     with Front("nginx") as front:
         client.URL = front.url
         for _ in range(ROUNDS):
             time.sleep(10.5)
-            since = time.monotonic()
-            dies("pinfold-sandboxd")
-            whole.append(started())
+            since = dies("pinfold-sandboxd")
+            whole.append(started(since))
             client.URL = first
             ready()
             lighttpd.append(1000 * (time.monotonic() - since))
