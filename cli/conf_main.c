@@ -3,10 +3,12 @@
  * Reads the files, writes typed messages to descriptor 3, says what is wrong on standard error.
  * Never runs as root, never sees a secret.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "cli/conf_read.h"
+#include "lib/conf.h"
 #include "lib/die.h"
 #include "lib/place.h"
 
@@ -17,5 +19,14 @@ int main(void)
 		fatal("refuses to parse the configuration as root; \"pinfold config check\" is the command for people");
 	if (!place_init())
 		fatal("PINFOLD_ROOT must be an absolute path of at most 68 characters, without spaces");
-	return conf_read(3) ? 0 : 1;
+	if (!conf_read(3))
+		return 1;
+	/* What each daemon will find: here nothing happens to anybody when it is wrong. */
+	static struct conf c;
+	const char *why = fcntl(3, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0
+			      ? conf_load(&c, 3)
+			      : "it cannot be sealed";
+	if (why != NULL)
+		fatal("the configuration is not acceptable: %s", why);
+	return 0;
 }

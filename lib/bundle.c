@@ -5,25 +5,11 @@
 #include "lib/buf.h"
 #include "lib/chan.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
-
-int bundle_new(const char *name)
-{
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-	if (fd < 0 && errno == EINVAL) /* kernels before 6.3 */
-		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	return fd;
-}
 
 /* Writes both parts at the given offset, whatever the kernel takes at a time. */
 static bool put_at(int fd, off_t at, const void *p, size_t n)
@@ -74,11 +60,6 @@ bool bundle_add(int fd, const void *frame, size_t n)
 		errno = why;
 	errno = why;
 	return false;
-}
-
-bool bundle_seal(int fd)
-{
-	return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0;
 }
 
 bool bundle_open(struct bundle *b, int fd, size_t max)

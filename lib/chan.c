@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -99,7 +98,7 @@ void chan_close_fds(int *fds, int nfds)
 	}
 }
 
-static bool address(const char *path, struct sockaddr_un *to)
+bool chan_address(const char *path, struct sockaddr_un *to)
 {
 	size_t n = strlen(path);
 	if (n == 0 || n >= sizeof to->sun_path) {
@@ -124,7 +123,7 @@ static bool remove_old(const char *path)
 int chan_listen(const char *path, int type, mode_t mode, uid_t uid, gid_t gid, int backlog)
 {
 	struct sockaddr_un at;
-	if (!address(path, &at) || !remove_old(path))
+	if (!chan_address(path, &at) || !remove_old(path))
 		return -1;
 	own_fd int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -140,36 +139,4 @@ int chan_listen(const char *path, int type, mode_t mode, uid_t uid, gid_t gid, i
 		return -1;
 	}
 	return steal_fd(&fd);
-}
-
-int chan_connect(const char *path)
-{
-	struct sockaddr_un to;
-	if (!address(path, &to))
-		return -1;
-	own_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -1;
-	/* A full backlog would block without end. */
-	struct timeval bound = {.tv_sec = 1}, none = {0};
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound) != 0)
-		return -1;
-	int r;
-	do
-		r = connect(fd, (const struct sockaddr *)&to, sizeof to);
-	while (r != 0 && errno == EINTR);
-	if (r != 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none) != 0)
-		return -1;
-	return steal_fd(&fd);
-}
-
-bool chan_peer(int fd, uid_t *uid, pid_t *pid)
-{
-	struct ucred who;
-	socklen_t n = sizeof who;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) != 0 || n != sizeof who)
-		return false;
-	*uid = who.uid;
-	*pid = who.pid;
-	return true;
 }

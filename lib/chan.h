@@ -23,6 +23,9 @@ void chan_close_fds(int *fds, int nfds);
 /* A listening SOCK_SEQPACKET (or SOCK_STREAM) socket at path: mode and owner set before it is reachable. Takes the
  * place of a socket, of nothing else: the folder is the caller's alone. -1 with errno. */
 int chan_listen(const char *path, int type, mode_t mode, uid_t uid, gid_t gid, int backlog);
+/* False with ENAMETOOLONG. */
+struct sockaddr_un;
+bool chan_address(const char *path, struct sockaddr_un *to);
 int chan_connect(const char *path);             /* SOCK_SEQPACKET; -1 with errno */
 bool chan_peer(int fd, uid_t *uid, pid_t *pid); /* SO_PEERCRED */
 

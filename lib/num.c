@@ -1,36 +1,10 @@
-/*
- * Numbers and ids from foreign text, clocks, and whole-file reading and writing. Accepts one spelling
- * of each value, so that a value has one name everywhere.
- */
+/* Ids, clocks and writing: what also root's daemon needs. The rest of lib/num.h is in num_text.c. */
 #include "lib/num.h"
 #include "lib/die.h"
-#include "lib/own.h"
-#include "lib/secret.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-bool num_u64(const char *s, size_t n, uint64_t min, uint64_t max, uint64_t *out)
-{
-	if (n == 0 || (n > 1 && s[0] == '0'))
-		return false;
-	uint64_t v = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (s[i] < '0' || s[i] > '9')
-			return false;
-		if (__builtin_mul_overflow(v, UINT64_C(10), &v) ||
-		    __builtin_add_overflow(v, (uint64_t)(s[i] - '0'), &v))
-			return false;
-	}
-	if (v < min || v > max)
-		return false;
-	*out = v;
-	return true;
-}
 
 static bool alnum(char c)
 {
@@ -52,23 +26,6 @@ bool id_valid(const char *s)
 	return id_valid_n(s, strnlen(s, 129));
 }
 
-void uuid4(char out[UUID_LEN + 1])
-{
-	static const char digits[] = "0123456789abcdef";
-	uint8_t b[16];
-	random_bytes(b, sizeof b);
-	b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
-	b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
-	size_t at = 0;
-	for (size_t i = 0; i < sizeof b; i++) {
-		if (i == 4 || i == 6 || i == 8 || i == 10)
-			out[at++] = '-';
-		out[at++] = digits[b[i] >> 4];
-		out[at++] = digits[b[i] & 15];
-	}
-	out[at] = 0;
-}
-
 static uint64_t clock_of(clockid_t id)
 {
 	struct timespec t;
@@ -87,48 +44,6 @@ uint64_t timer_ms(void)
 	return clock_of(CLOCK_BOOTTIME);
 }
 
-char *file_read(int dirfd, const char *path, size_t max, size_t *n)
-{
-	/* O_NONBLOCK: a fifo in the place of the file must not hang us; it is refused below. */
-	own_fd int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return NULL;
-	struct stat st;
-	if (fstat(fd, &st) != 0)
-		return NULL;
-	if (!S_ISREG(st.st_mode)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	if (st.st_size < 0 || (uint64_t)st.st_size > max) {
-		errno = EFBIG;
-		return NULL;
-	}
-	/* One byte more than announced, to notice a file that grew, and the NUL. */
-	size_t room = (size_t)st.st_size + 1, at = 0;
-	own_free char *p = malloc(room + 1);
-	if (p == NULL)
-		return NULL;
-	for (;;) {
-		ssize_t got = read(fd, p + at, room - at);
-		if (got < 0) {
-			if (errno == EINTR)
-				continue;
-			return NULL;
-		}
-		if (got == 0)
-			break;
-		at += (size_t)got;
-		if (at > max || at == room) {
-			errno = EFBIG;
-			return NULL;
-		}
-	}
-	p[at] = 0;
-	*n = at;
-	return steal_ptr(p);
-}
-
 bool write_all(int fd, const void *p, size_t n)
 {
 	const char *at = p;
@@ -143,15 +58,4 @@ bool write_all(int fd, const void *p, size_t n)
 		n -= (size_t)done;
 	}
 	return true;
-}
-
-int num_hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
 }

@@ -1,17 +1,17 @@
 /* What sandboxd is made of; one value, owned by main. */
 #ifndef SANDBOXD_APP_H
 #define SANDBOXD_APP_H
-#include "lib/conf.h"
 #include "sandboxd/box.h"
 #include "sandboxd/children.h"
 #include "sandboxd/loop.h"
+#include "sandboxd/settings.h"
 
 enum stop { STOP_NO, STOP_STEWARD, STOP_BOXES, STOP_FRONT, STOP_STORED, STOP_DONE };
 
 struct app {
 	pid_t pid; /* our own */
 	struct loop loop;
-	struct conf conf;
+	struct settings conf;
 	int conf_fd; /* sealed; every child gets it */
 	struct boxes boxes;
 	bool probed; /* every wall has been built once */
@@ -30,4 +30,6 @@ void answer_tell(void *arg, enum box_news what, const struct box *b);
 void stop_begin(struct app *app);
 /* Moves on when a phase is over or its time is up; when to come again (timer_ms, 0: no need). */
 uint64_t stop_tick(struct app *app, uint64_t now);
+/* Tells the service manager (sd_notify(3)) a state such as READY=1, if there is one. */
+void manager_tell(const char *state);
 #endif

@@ -10,7 +10,6 @@
 #include "lib/own.h"
 #include "lib/place.h"
 #include "sandboxd/app.h"
-#include "sandboxd/settings.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -92,7 +91,7 @@ static void become(const struct app *app, const struct child_row *row, int fds[C
     __attribute__((noreturn));
 static void become(const struct app *app, const struct child_row *row, int fds[CHILD_FD__FIRST_FREE])
 {
-	const struct cf_role *role = conf_role(&app->conf, row->name);
+	const struct cf_role *role = settings_role(&app->conf, row->name);
 	const struct rlimit no_core = {1, 1}; /* see box_exec.c */
 	char program[512],
 	    *env[8] = {(char[]){"PATH=/usr/local/bin:/usr/bin:/bin"}, (char[]){"LANG=C.UTF-8"}, (char[]){"TZ=UTC"}};

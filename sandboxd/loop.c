@@ -21,13 +21,6 @@ bool loop_add(struct loop *l, struct source *s, int fd, uint32_t events, void (*
 	return false;
 }
 
-void loop_change(struct loop *l, struct source *s, uint32_t events)
-{
-	struct epoll_event ev = {.events = events, .data.ptr = s};
-	if (s->fd >= 0 && epoll_ctl(l->epoll, EPOLL_CTL_MOD, s->fd, &ev) != 0)
-		fatal("epoll_ctl: %m");
-}
-
 void loop_drop(struct loop *l, struct source *s)
 {
 	if (s->fd >= 0)

@@ -23,8 +23,6 @@
 #include "lib/secret.h"
 #include "sandboxd/app.h"
 #include "sandboxd/folders.h"
-#include "sandboxd/manager.h"
-#include "sandboxd/settings.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -66,9 +64,9 @@ static void start_clean(int argc)
 }
 
 /* Below the run directory and elsewhere; the order is that of the tree. */
-static void make_folders(const struct conf *c)
+static void make_folders(const struct settings *c)
 {
-	const struct cf_role *stored = conf_role(c, "stored");
+	const struct cf_role *stored = settings_role(c, "stored");
 	const struct {
 		enum place in;
 		const char *name;
@@ -229,7 +227,7 @@ int main(int argc, char **argv)
 	children_unlink();
 	if (!cg_close(&app.boxes.cg))
 		log_warn("a cgroup could not be removed; the next start sweeps it");
-	conf_free(&app.conf);
+	free(app.conf.storage);
 	log_info("stopped");
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include "lib/own.h"
 #include "lib/place.h"
 #include "lib/secret.h"
+#include "lib/wire.h"
 #include "sandboxd/folders.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -25,7 +27,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NOBODY = 65534, PARSE_MS = 10000, PIPE_ROOM = 512 * 1024, BOXES_MAX = 1024, UID_LOWEST = 1000 };
+enum {
+	NOBODY = 65534,
+	PARSE_MS = 10000,
+	PIPE_ROOM = 512 * 1024,
+	BOXES_MAX = 1024,
+	UID_LOWEST = 1000,
+	CONF_MOST = 32 << 20
+};
 
 /* Nothing of the configuration is known yet, so the child becomes nobody; the group of the folder, unless it
  * is root's, lets it read files that others may not. */
@@ -67,12 +76,66 @@ static void parse(int out)
 		fatal("the configuration in %s is not acceptable; run pinfold config check", place_dir(PLACE_SYSCONF));
 }
 
+/* One message: what root needs is kept, the rest is the daemons' business, who look at all of it. */
+static bool take(struct settings *s, uint16_t number, struct wire_bytes f, bool *ended)
+{
+	struct cf_shared_gid shared;
+	struct cf_end end;
+	switch (number) {
+	case CF_GLOBAL:
+		return cf_get_global(f.p, f.n, &s->global);
+	case CF_ROLE:
+		return s->nroles < SETTINGS_ROLES && cf_get_role(f.p, f.n, &s->roles[s->nroles++]);
+	case CF_SHARED_GID:
+		if (!cf_get_shared_gid(f.p, f.n, &shared))
+			return false;
+		s->shared_gid = shared.gid;
+		return true;
+	case CF_SECRET:
+		return s->nsecrets < SETTINGS_SECRETS && cf_get_secret(f.p, f.n, &s->secrets[s->nsecrets++]);
+	case CF_END:
+		*ended = cf_get_end(f.p, f.n, &end);
+		return *ended;
+	default:
+		return true;
+	}
+}
+
+static bool decode(struct settings *s, int fd)
+{
+	struct stat st;
+	bool ended = false;
+	if (fstat(fd, &st) != 0 || st.st_size <= 0 || st.st_size > CONF_MOST)
+		return false;
+	size_t n = (size_t)st.st_size;
+	s->storage = malloc(n);
+	if (s->storage == NULL || pread(fd, s->storage, n, 0) != st.st_size)
+		return false;
+	struct wire_r r = wire_open_plain(s->storage, n);
+	while (r.left > 0) {
+		struct wire_bytes f = wire_get_bytes(&r, CF_MAXFRAME);
+		uint16_t number;
+		uint64_t op;
+		if (r.bad || ended || !wire_peek(f.p, f.n, &number, &op) || !take(s, number, f, &ended))
+			return false;
+	}
+	return ended && s->global.run_dir != NULL;
+}
+
+const struct cf_role *settings_role(const struct settings *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->nroles; i++)
+		if (strcmp(s->roles[i].name, name) == 0)
+			return &s->roles[i];
+	return NULL;
+}
+
 static bool in_range(uint32_t id, const struct cf_global *g)
 {
 	return id >= g->box_uid_base && id < g->box_uid_base + 2 * g->max_boxes;
 }
 
-static void check(const struct conf *c)
+static void check(const struct settings *c)
 {
 	static const char *const needed[] = {"stored", "gateway", "fcgi", "steward"};
 	const struct cf_global *g = &c->global;
@@ -88,7 +151,7 @@ static void check(const struct conf *c)
 	    in_range(NOBODY, g))
 		fatal("the web server's and the shared group must be neither root's nor in the range of box uids");
 	for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-		const struct cf_role *r = conf_role(c, needed[i]);
+		const struct cf_role *r = settings_role(c, needed[i]);
 		if (r == NULL)
 			fatal("the configuration has no user for %s", needed[i]);
 		if (r->uid == 0 || r->gid == 0)
@@ -98,7 +161,7 @@ static void check(const struct conf *c)
 		if (in_range(r->uid, g) || in_range(r->gid, g))
 			fatal("the user of %s (%u) is in the range of box uids; move box_uid_base", needed[i], r->uid);
 		for (size_t j = 0; j < i; j++)
-			if (conf_role(c, needed[j])->uid == r->uid)
+			if (settings_role(c, needed[j])->uid == r->uid)
 				fatal("%s and %s have the same user; give each its own", needed[j], needed[i]);
 	}
 	for (uint32_t i = 0; i < c->nsecrets; i++)
@@ -140,7 +203,7 @@ static const char *copy_secret(int dir, const struct cf_secret *s, int to)
 					  : NULL;
 }
 
-static int secrets_of(const struct conf *c, const char *role,
+static int secrets_of(const struct settings *c, const char *role,
 		      void (*refuse)(const char *fmt, ...) __attribute__((format(printf, 1, 2))))
 {
 	char path[512];
@@ -174,12 +237,12 @@ static int secrets_of(const struct conf *c, const char *role,
 	return steal_fd(&reader);
 }
 
-int settings_secrets(const struct conf *c, const char *role)
+int settings_secrets(const struct settings *c, const char *role)
 {
 	return secrets_of(c, role, log_error);
 }
 
-static void check_secrets(const struct conf *c)
+static void check_secrets(const struct settings *c)
 {
 	for (uint32_t i = 0; i < c->nroles; i++) {
 		int fd = secrets_of(c, c->roles[i].name, fatal);
@@ -189,7 +252,7 @@ static void check_secrets(const struct conf *c)
 	}
 }
 
-int settings_load(struct conf *c)
+int settings_load(struct settings *c)
 {
 	int fd = bundle_new("pinfold-conf");
 	if (fd < 0)
@@ -197,9 +260,8 @@ int settings_load(struct conf *c)
 	parse(fd);
 	if (!bundle_seal(fd))
 		fatal("cannot seal the configuration: %m");
-	const char *why = conf_load(c, fd);
-	if (why != NULL)
-		fatal("the configuration is not acceptable: %s", why);
+	if (!decode(c, fd))
+		fatal("pinfold-conf wrote what cannot be read; is it from another version?");
 	check(c);
 	check_secrets(c);
 	return fd;

@@ -49,7 +49,7 @@ static void unkillable_and_unremovable(void **state)
 	assert_false(p->gone);
 	/* the group's processes are dead at once; that it is not gone is said when its time is up */
 	assert_true(rig_until(&rig, &g->exited, 20000));
-	assert_int_equal(g->status, -SIGKILL);
+	assert_true(g->status == -SIGKILL || g->status == 0); /* its process 1 may see the others' end before its own */
 	assert_true(rig_until(&rig, &g->gone, 60000) && rig_until(&rig, &p->gone, 60000));
 	assert_true(p->exited && p->closed && !p->clean);
 	assert_int_equal(p->status, -SIGKILL);
