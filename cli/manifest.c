@@ -66,17 +66,12 @@ static bool take_file(char *line, struct manifest *m, manifest_file *row, void *
 	return row == NULL || row(with, name, size, sha);
 }
 
-const char *manifest_read(int dir, struct manifest *m, manifest_file *row, void *with)
+const char *manifest_parse(char *text, struct manifest *m, manifest_file *row, void *with)
 {
-	size_t n;
 	uint64_t schema = 0;
-	own_free char *text = file_read(dir, "manifest", MANIFEST_MAX, &n);
 	bool first = true, ended = false;
 
 	*m = (struct manifest){0};
-	if (text == NULL)
-		return errno == ENOENT ? "there is no manifest: this is no backup, or one that was not finished"
-				       : strerror(errno);
 	for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
 		*end = '\0';
 		bool ok = ended   ? false
@@ -93,6 +88,17 @@ const char *manifest_read(int dir, struct manifest *m, manifest_file *row, void 
 	}
 	m->schema = (uint32_t)schema;
 	return ended ? NULL : "the manifest is cut off";
+}
+
+const char *manifest_read(int dir, struct manifest *m, manifest_file *row, void *with)
+{
+	size_t n;
+	own_free char *text = file_read(dir, "manifest", MANIFEST_MAX, &n);
+
+	if (text == NULL)
+		return errno == ENOENT ? "there is no manifest: this is no backup, or one that was not finished"
+				       : strerror(errno);
+	return manifest_parse(text, m, row, with);
 }
 
 struct verify {

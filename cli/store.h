@@ -19,6 +19,8 @@ struct manifest {
 	uint32_t schema;
 	uint64_t generation, at, audit_seq, files, bytes;
 };
+/* The same from its text, which is changed and ends with NUL. */
+const char *manifest_parse(char *text, struct manifest *m, manifest_file *row, void *with);
 /* Reads it and calls row for each file; NULL, or what is wrong with it. Names are only such as a backup has. */
 const char *manifest_read(int dir, struct manifest *m, manifest_file *row, void *with);
 /* Every file is there and as the manifest says. True, or it is said on standard error. */

@@ -78,6 +78,10 @@ void st_on_metrics(struct st_from *from, uint64_t op, const struct st_metrics *m
 	one(&b, "pinfold_store_commits_total", "counter", "Transactions committed.", s.commits);
 	one(&b, "pinfold_store_flushes_total", "counter", "Flushes of the log.", s.flushes);
 	one(&b, "pinfold_store_log_bytes_total", "counter", "Bytes written to the log.", s.log_bytes);
+	one(&b, "pinfold_store_tables_bytes", "gauge", "Bytes of the tables' file.", s.data_bytes);
+	one(&b, "pinfold_store_log_files_bytes", "gauge", "Bytes of the logs on disk.", s.log_files_bytes);
+	one(&b, "pinfold_store_free_bytes", "gauge", "Free bytes of the store's file system.", s.free_bytes);
+	one(&b, "pinfold_store_floor_bytes", "gauge", "New work is refused below so many free bytes.", s.floor_bytes);
 	one(&b, "pinfold_audit_lost_total", "counter", "Lines that could not be written into the audit log.",
 	    audit_lost(sv->audit));
 	put_processes(&b, sv);
