@@ -7,7 +7,7 @@
 # The files before the last are error tables: refuse:ERROR must name one of them.
 # A file says: machine NAME; states, public and final lists; where it rests (home STATE, if it does); events; then one line a state with one
 # cell an event: go:STATE, keep, or refuse:ERROR. The first state is where a machine begins.
-# Refused: unknown states or errors, a missing or empty cell, a way out of a final state, a state that
+# Refused: unknown states or errors, a missing or empty cell, go: to where it is, a way out of a final state, a state that
 # nobody can reach, a state from which no final state can be reached, one that is not final with no way home.
 
 function die(why) { printf "%s:%d: %s\n", FILENAME, FNR, why > "/dev/stderr"; failed = 1; exit 1 }
@@ -38,6 +38,7 @@ $1 == "events" {
     else if ($i ~ /^go:/) {
       to = substr($i, 4)
       if (!(to in state)) die("unknown state " to)
+      if (to == $1) die("keep, not go:" to ", is how " $1 " stays")
       if ($1 in final) die("a way out of the final state " $1 " by " ev[i - 2])
       kind[$1, i - 2] = "go"; target[$1, i - 2] = to
     } else if ($i ~ /^refuse:/) {
@@ -76,7 +77,9 @@ END {
     for (j = 0; j < ne; j++) printf "\t%s_EV_%s,\n", U, toupper(ev[j])
     printf "\t%s_EVENT__COUNT\n};\n\n", U
     printf "/* ERR_OK with the state to be in (that may be the same one), or the refusal; *to is then untouched. */\nenum err %s_step(enum %s_state from, enum %s_event ev, enum %s_state *to);\n", M, M, M, M
-    printf "bool %s_final(enum %s_state s);\n/* The word shown outside, and the name used inside; \"unknown\" for a number that is no state. */\nconst char *%s_public(enum %s_state s);\nconst char *%s_state_name(enum %s_state s);\nconst char *%s_event_name(enum %s_event ev);\n#endif\n", M, M, M, M, M, M, M, M
+    printf "bool %s_final(enum %s_state s);\n/* The word shown outside, and the name used inside; \"unknown\" for a number that is no state. */\nconst char *%s_public(enum %s_state s);\nconst char *%s_state_name(enum %s_state s);\nconst char *%s_event_name(enum %s_event ev);\n", M, M, M, M, M, M, M, M
+    if (home != "") printf "\n/* Where it rests. */\nenum { %s_HOME = %s_%s };\n", U, U, toupper(home)
+    print "#endif"
   } else if (out == "c") {
     printf "#include \"gen/%s_fsm.h\"\n#include <stddef.h>\n\nstruct cell {\n\tenum err refuse; /* ERR_OK: go */\n\tenum %s_state to;\n};\n\n", M, M
     printf "static const struct cell cells[%s_STATE__COUNT][%s_EVENT__COUNT] = {\n", U, U

@@ -164,6 +164,7 @@ c keep keep'
 echo "$machine" >good.fsm
 takes fsm good.fsm
 echo "$machine" | sed 's/^b keep/b go:d/' | refuses fsm 'unknown state d'
+echo "$machine" | sed 's/^b keep/b go:b/' | refuses fsm 'keep, not go:b'
 echo "$machine" | sed 's/^final c/final d/' | refuses fsm 'unknown state d'
 echo "$machine" | sed 's/internal_error/no_such_error/' | refuses fsm 'unknown error'
 echo "$machine" | sed 's/^b keep go:c/b keep/' | refuses fsm 'no cell for end'

@@ -271,6 +271,7 @@ int main(int argc, char **argv)
 	audit();
 	run_machine();
 	sandbox_machine();
+	snprintf(line(), LINE, "sandbox rests in %s", sandbox_state_name((enum sandbox_state)SANDBOX_HOME));
 	course_machine();
 	reasons();
 	errors();
