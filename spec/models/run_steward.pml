@@ -283,15 +283,21 @@ inline late() /* steward/run.c late() */
 	fi
 }
 
-inline settle_try() /* steward/settle.c settle_try(), decide(), finish() */
+inline settle_try() /* steward/settle.c settle_try(), look(), decide(), finish() */
 {
 	tell_revoke();
+	steward_asks(OP_OPEN, 0, 0, 0); /* a cancel whose wake-up is still on its way */
 	if
-	:: revoked && unclean -> steward_asks(OP_FINISH, RUN_EV_UNCLEAN, 1, 0)
-	:: revoked && !unclean && restart -> steward_asks(OP_FINISH, RUN_EV_RESTART, gave_up, 0)
-	:: revoked && !unclean && !restart && (failed || cancelled) -> steward_asks(OP_FINISH, RUN_EV_FAIL, gave_up, 0)
-	:: revoked && !unclean && !restart && !failed && !cancelled -> steward_asks(OP_FINISH, RUN_EV_COMPLETE, 0, 0)
-	:: else -> s_err = UNAVAILABLE
+	:: s_err == OK && s_state == RUN_CANCELLING -> cancelled = 1
+	:: s_err != OK || s_state != RUN_CANCELLING
+	fi;
+	if
+	:: s_err == UNAVAILABLE
+	:: s_err != UNAVAILABLE && revoked && unclean -> steward_asks(OP_FINISH, RUN_EV_UNCLEAN, 1, 0)
+	:: s_err != UNAVAILABLE && revoked && !unclean && restart -> steward_asks(OP_FINISH, RUN_EV_RESTART, gave_up, 0)
+	:: s_err != UNAVAILABLE && revoked && !unclean && !restart && (failed || cancelled) -> steward_asks(OP_FINISH, RUN_EV_FAIL, gave_up, 0)
+	:: s_err != UNAVAILABLE && revoked && !unclean && !restart && !failed && !cancelled -> steward_asks(OP_FINISH, RUN_EV_COMPLETE, 0, 0)
+	:: s_err != UNAVAILABLE && !revoked -> s_err = UNAVAILABLE
 	fi;
 	if
 	:: s_err != UNAVAILABLE -> forget_run()
