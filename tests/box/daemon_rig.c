@@ -318,7 +318,9 @@ void daemon_refuses(void (*first)(void), const char *text)
 {
 	int status;
 	daemon_launch(first);
-	assert_int_equal(waitpid(daemon_pid, &status, 0), daemon_pid);
+	for (int i = 0; waitpid(daemon_pid, &status, WNOHANG) == 0; i++, usleep(10000))
+		if (i == DAEMON_PATIENCE / 10)
+			fail_msg("it does not end, saying \"%s\": %s", text, (daemon_read_logs(0), daemon_logs));
 	daemon_pid = 0;
 	daemon_read_logs(100);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 1 || strstr(daemon_logs, text) == NULL)
