@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """A run's course in a whole instance: cancels that are resisted, each process killed with runs in every phase, events read meanwhile."""
-import threading
+import random, threading
 from processes import *
 
 mine = token()
@@ -49,6 +49,29 @@ def resisted():
         when = {e["event_type"]: e["created_at"] for e in events(mine, run)}
         print(f"from the request to the end: {when['run.cancelled'] - when['run.cancel_requested']} ms ({what})")
     check("no process of a box is left", wait_for(lambda: not in_boxes()), in_boxes())
+
+
+def raced():
+    """Cancels at any moment of short runs: each run has one end, which stays, and who lost is in the audit log alone."""
+    rng, runs = random.Random(1), []
+    for _ in range(24):
+        run = start(mine, {"agent.py": "pass\n"}, agent="script", checks=GIT)
+        time.sleep(rng.random() * 0.5)
+        status, _, b = call("POST", f"/v1/runs/{run}/cancel", b"", mine)
+        runs.append((run, status, json.loads(b)["status"]))
+    ends = {run: until(mine, run) for run, _, _ in runs}
+    print("ended as", {s: [v["status"] for v in ends.values()].count(s) for s in TERMINAL})
+    for run, status, said in runs:
+        v = ends[run]
+        if (status, said) == (200, "completed") and v["status"] == "completed":
+            continue
+        if not (status in (200, 202) and v["status"] == "cancelled" and v["terminalReason"] == "cancelled_by_request"):
+            check("a cancel that was taken is the end", False, (status, said, v))
+    check("each has one terminal event, the last", all(one_end(mine, run) for run in ends))
+    log = [json.loads(line) for line in operator("audit", "tail", "-n", "100000").splitlines()]
+    lost = {run for run, v in ends.items() if v["status"] == "completed"}
+    lines = {x["run"] for x in log if x["event"] == "run.overruled" and x["reason"] == "cancelled_by_request"}
+    check("each cancel that came too late has its line", lost <= lines and not {r for r in ends if r not in lost} & lines, (lost, lines))
 
 
 def killed_everywhere():
@@ -140,6 +163,6 @@ def listeners():
         check(f"after={cursor[:24]}: {want}", got == want and (status == 200 or json.loads(b)["field"] == "after"), (status, b[:200]))
 
 
-for f in (resisted, killed_everywhere, listeners):
+for f in (resisted, raced, killed_everywhere, listeners):
     case(f.__name__, f)
 done()

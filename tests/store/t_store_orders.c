@@ -296,9 +296,40 @@ static void phases(void **state)
 	}
 }
 
+/* A cancel in each phase takes the capability along, and is what the run ends with. */
+static void cancel_in_each_phase(void **state)
+{
+	(void)state;
+	static const enum run_phase way[] = {PHASE_STAGING,    PHASE_EXECUTING, PHASE_AWAITING_APPROVAL,
+					     PHASE_COLLECTING, PHASE_VERIFYING, PHASE_CLEANING};
+	struct st_run_state a;
+	struct st_cap_is cap;
+	for (size_t last = 0; last < sizeof way / sizeof *way; last++) {
+		char run[32];
+		(void)snprintf(run, sizeof run, "cancel-in-%s", phase_names[way[last]]);
+		for (char *p = run; *p != '\0'; p++)
+			*p = *p == '_' ? '-' : *p;
+		assert_int_equal(rig_running(fcgi, steward, "acme", run, 5), ERR_OK);
+		for (size_t i = 0; i <= last; i++) {
+			struct st_run_phase m = {.tenant = "acme", .run = run, .phase = (uint8_t)way[i]};
+			assert_int_equal(STEWARD(st_call_run_phase(steward, &m, NULL, &a, NULL)), ERR_OK);
+		}
+		assert_int_equal(consume(run, &cap), ERR_OK);
+		assert_int_equal(cancel(run, &a), ERR_OK);
+		assert_true(a.changed && a.state == RUN_CANCELLING && a.phase == way[last]);
+		assert_int_equal(consume(run, &cap), ERR_INACTIVE_RUN_TOKEN);
+		assert_int_equal(cancel(run, &a), ERR_OK);
+		assert_false(a.changed);
+		assert_int_equal(finish(run, RUN_EV_COMPLETE, true, "", &a), ERR_OK);
+		assert_int_equal(a.state, RUN_CANCELLED);
+		assert_int_equal(count_of(events_of(run, NULL), "run.cancelled "), 1);
+		assert_true(run_is(run).used_requests == 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(all_pairs), cmocka_unit_test(reasons),
-					   cmocka_unit_test(phases)};
+					   cmocka_unit_test(phases), cmocka_unit_test(cancel_in_each_phase)};
 	return cmocka_run_group_tests(tests, steps_setup, steps_teardown);
 }
