@@ -248,7 +248,7 @@ static void its_death_is_everyones(void **state)
 {
 	(void)state;
 	int mounts = daemon_lines_of("/proc/self/mountinfo");
-	for (int i = 0; i < 12; i++) {
+	for (int i = 0; i < 24; i++) { /* over all the steps of making a box */
 		daemon_up();
 		if (i == 0) {
 			close(daemon_spawn("bomb", BOX_WORK, "bomb 60"));
@@ -258,7 +258,7 @@ static void its_death_is_everyones(void **state)
 		} else {
 			close(daemon_spawn("a", BOX_WORK, "hold"));
 			close(daemon_spawn("b", BOX_CHECK, "bomb 10 forking"));
-			usleep((unsigned)i * 300);
+			usleep((unsigned)i * 400);
 		}
 		kill(daemon_pid, SIGKILL);
 		waitpid(daemon_pid, NULL, 0);
