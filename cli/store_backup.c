@@ -218,9 +218,10 @@ static bool copy_all(struct backup *b, const struct st_backup_is *is)
 /* The folder that holds it, so that its name is durable too. */
 static bool sync_parent(const char *path)
 {
-	own_free char *copy = strdup(path);
-	char *slash = copy != NULL ? strrchr(copy, '/') : NULL;
+	char copy[512];
 
+	snprintf(copy, sizeof copy, "%s", path);
+	char *slash = strrchr(copy, '/');
 	if (slash != NULL)
 		slash[slash == copy ? 1 : 0] = '\0';
 	own_fd int dir = open(slash != NULL ? copy : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -90,7 +90,7 @@ enum err store_compact(struct store *s, unsigned table, uint8_t *after, uint32_t
 {
 	DB_COMPACT c;
 	DBT start, stop;
-	uint8_t last[STORE_KEY];
+	uint8_t last[STORE_KEY] = {0};
 	memset(&c, 0, sizeof c);
 	memset(&start, 0, sizeof start);
 	memset(&stop, 0, sizeof stop);

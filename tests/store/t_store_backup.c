@@ -339,7 +339,7 @@ static void killed_backups(void **state)
 		ended(run);
 		(void)consume(run, &cap);
 	}
-	for (int i = 0; i < 500 && stats().log_files > 2; i++)
+	for (int i = 0; i < 3000 && stats().log_files > 2; i++)
 		(void)usleep(20000);
 	assert_true(stats().log_files <= 2);
 }
@@ -413,7 +413,7 @@ static void held_back(void **state)
 	struct st_backup_end end = {0};
 	assert_int_equal(st_call_backup_end(a, &end, NULL, &ok, NULL), ERR_OK);
 	ask_free(a);
-	for (int i = 0; i < 500 && (have_log(log) || stats().log_files > 2); i++) {
+	for (int i = 0; i < 3000 && (have_log(log) || stats().log_files > 2); i++) {
 		struct st_run_state s;
 		(void)snprintf(run, sizeof run, "held-%d", i % 8);
 		(void)cancel(run, &s);
