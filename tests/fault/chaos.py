@@ -197,6 +197,17 @@ class Chaos:
         self.violations += self.checker.look()
         return rested, time.monotonic() - began - rested
 
+    def last_look(self):
+        """What is asked once, at the end: the product's own check of its audit log, and the size of the store's log."""
+        env = dict(os.environ, PINFOLD_ROOT=self.root)
+        r = subprocess.run([self.root + "/usr/bin/pinfold", "audit", "verify"], env=env, capture_output=True, text=True)
+        if r.returncode != 0:
+            self.violations.append((UNTRUE, f"pinfold audit verify: {r.stdout}{r.stderr}"))
+        logs = [n for n in os.listdir(self.root + "/var/lib/pinfold/store") if n.startswith("log.")]
+        print(f"audit: {r.stdout.strip()}; the store has {len(logs)} files of log", flush=True)
+        if len(logs) > 16:
+            self.violations.append((LEFT, f"{len(logs)} files of log, which nobody removes"))
+
     # --- rounds ---
 
     def deck(self):
@@ -210,7 +221,7 @@ class Chaos:
                 yield n, faults[n]
 
     def round(self, name, fault):
-        time.sleep(self.rng.uniform(0, 0.9))
+        time.sleep(self.rng.uniform(0, 0.7))
         began = time.monotonic()
         done = fault()
         self.control.clear()
@@ -237,6 +248,7 @@ class Chaos:
             runs = sum(t.created for t in self.checker.told.values())
             print(f"  at rest after {rested:.1f} s, looked at in {looked:.1f} s: {runs} runs acknowledged, {sum(self.checker.upstream.values())} model "
                   f"calls, {len(self.violations)} violations", flush=True)
+        self.last_look()
 
     def report(self, why):
         every = [n for n in self.faults.all() if not self.args.only or any(w in n for w in self.args.only.split(","))]
@@ -267,7 +279,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--rounds", type=int, default=200)
     p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--group", type=int, default=6)
+    p.add_argument("--group", type=int, default=8)
     p.add_argument("--only", default="", help="only faults whose name holds one of these words (comma)")
     p.add_argument("--keep", default="", help="where evidence goes on failure")
     args = p.parse_args()

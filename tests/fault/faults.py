@@ -129,6 +129,15 @@ class Faults:
         p = self.one(who)
         return p is not None and send(p, signal.SIGKILL)
 
+    def kill_again(self, who):
+        """Twice: the successor dies while it comes back."""
+        first = self.one(who)
+        if first is None or not send(first, signal.SIGKILL):
+            return False
+        second = wait_for(lambda: self.m.pid(who) not in (None, first) and self.m.pid(who), 15, 0.001)
+        time.sleep(self.rng.choice((0, 0.01, 0.05, 0.2)) * self.rng.random())
+        return bool(second) and send(second, signal.SIGKILL)
+
     def stop(self, who):
         """Stopped for seconds, then going on."""
         p = self.one(who)
@@ -219,6 +228,7 @@ class Faults:
             f["stop " + who] = lambda who=who: self.stop(who)
         f["kill all"], f["kill instance"], f["power cut"] = self.kill_all, self.kill_instance, self.power
         for p in DAEMONS:
+            f["kill again " + p] = lambda p=p: self.kill_again(p)
             f["death at a call " + p] = lambda p=p: self.at_a_call(p)
             f["EMFILE " + p] = lambda p=p: self.no_descriptors(p)
             f["ENOMEM " + p] = lambda p=p: self.no_memory(p)

@@ -119,6 +119,22 @@ class Machine:
     def mounts(self):
         return sorted(l for l in open("/proc/self/mounts").read().splitlines() if self.root in l)
 
+    def foreign(self, pid):
+        """Sockets of the process that are of no namespace that we see: those of boxes."""
+        ours = set()
+        for kind, column in (("tcp", 9), ("tcp6", 9), ("udp", 9), ("udp6", 9), ("unix", 6), ("netlink", 9)):
+            for line in read("/proc/net/" + kind).splitlines()[1:]:
+                words = line.split()
+                ours.add(words[column] if len(words) > column else b"")
+        found = 0
+        for n in os.listdir(f"/proc/{pid}/fd") if pid else []:
+            try:
+                link = os.readlink(f"/proc/{pid}/fd/{n}")
+            except OSError:
+                continue
+            found += link.startswith("socket:[") and link[8:-1].encode() not in ours
+        return found
+
     def descriptors(self, pid):
         try:
             return len(os.listdir(f"/proc/{pid}/fd"))
@@ -129,7 +145,7 @@ class Machine:
         """What must be as it was whenever no run is going on."""
         ours = self.processes()
         return {"processes": sorted(ours.values()), "groups": self.groups(), "files": self.files(), "mounts": self.mounts(),
-                "judges": len(self.judges())}
+                "judges": len(self.judges()), "sockets of boxes": sum(self.foreign(self.pid(d)) for d in ("sandboxd", "gateway"))}
 
 
 def wait_for(what, seconds=60, pause=0.02):
