@@ -43,7 +43,7 @@ enum err admin_token(struct ask *a, const char *tenant, enum principal_kind kind
 	if (e != ERR_OK)
 		return e;
 	principal_mint(kind, text);
-	if (!principal_parse(text, PRINCIPAL_TOKEN_LEN, &parsed, id, hash))
+	if (principal_parse(text, PRINCIPAL_TOKEN_LEN, &parsed, id, hash) != ERR_OK)
 		return ERR_INTERNAL_ERROR;
 	e = st_call_token_create(a,
 				 &(struct st_token_create){.tenant = tenant,

@@ -30,16 +30,18 @@ enum err authority_check(struct ask *a, const struct arrival *in, struct princip
 	char id[PRINCIPAL_ID_LEN + 1];
 	uint8_t hash[32];
 	/* The form has no comma and no blank, so two joined headers never pass. */
-	if (!principal_parse(token, strlen(token), &kind, id, hash))
-		return ERR_UNAUTHORIZED;
+	enum err e = principal_parse(token, strlen(token), &kind, id, hash);
+	if (e != ERR_OK)
+		return e;
 	/* What it claims to be; only a later line makes it so. */
 	snprintf(who->by, sizeof who->by, "unproven %s:%s", kind == PRINCIPAL_API ? "api" : "device", id);
 	struct st_principal question = {.token_id = id, .hash = {hash, sizeof hash}};
 	struct st_principal_is answer;
-	enum err e = st_call_principal(a, &question, NULL, &answer, NULL);
+	e = st_call_principal(a, &question, NULL, &answer, NULL);
 	wipe(hash, sizeof hash);
-	if (e == ERR_STORE_UNAVAILABLE || e == ERR_INTERNAL_ERROR)
-		return e;
+	/* Whatever else went wrong says nothing about the token. */
+	if (e != ERR_OK && e != ERR_UNAUTHORIZED)
+		return e == ERR_STORE_UNAVAILABLE ? e : ERR_INTERNAL_ERROR;
 	if (e != ERR_OK || answer.kind != kind)
 		return ERR_UNAUTHORIZED;
 	*who = (struct principal){.kind = answer.kind, .rights = answer.rights};

@@ -93,12 +93,17 @@ bool token_mint(const struct secret *key, enum token_audience aud, const char *r
 	return true;
 }
 
-static bool mac_matches(const struct secret *key, const char *text, size_t n, const uint8_t mac[SHA256_SIZE])
+/* *e becomes an error where it could not be worked out: nobody is told then that the token is wrong. */
+static bool mac_matches(const struct secret *key, const char *text, size_t n, const uint8_t mac[SHA256_SIZE],
+			enum err *e)
 {
 	uint8_t right[SHA256_SIZE];
-	bool ok = key != NULL && key->n >= TOKEN_SECRET_MIN && key->n <= SECRET_MAX &&
-		  hmac_sha256(key->p, key->n, text, n, right);
-	ok = ok && secret_equal(right, sizeof right, mac, SHA256_SIZE);
+	if (key == NULL || key->n < TOKEN_SECRET_MIN || key->n > SECRET_MAX)
+		return false;
+	bool done = hmac_sha256(key->p, key->n, text, n, right);
+	if (!done)
+		*e = ERR_INTERNAL_ERROR;
+	bool ok = done && secret_equal(right, sizeof right, mac, SHA256_SIZE);
 	wipe(right, sizeof right);
 	return ok;
 }
@@ -151,10 +156,11 @@ enum err token_verify(const struct secret *key, const struct secret *next, const
 	if (n - head - 1 != MAC_TEXT || b64url_decode(dot + 1, MAC_TEXT, mac, sizeof mac) != SHA256_SIZE)
 		return ERR_INVALID_RUN_TOKEN;
 	/* Both are always tried, so that time does not tell which of them it was. */
-	bool by_key = mac_matches(key, token, head, mac);
-	bool by_next = mac_matches(next, token, head, mac);
+	enum err e = ERR_INVALID_RUN_TOKEN;
+	bool by_key = mac_matches(key, token, head, mac, &e);
+	bool by_next = mac_matches(next, token, head, mac, &e);
 	if (!by_key && !by_next)
-		return ERR_INVALID_RUN_TOKEN;
+		return e;
 	long len = b64url_decode(token, head, payload, sizeof payload);
 	if (len <= 0 || !read_claims(payload, (size_t)len, &c))
 		return ERR_INVALID_RUN_TOKEN;
@@ -193,25 +199,25 @@ static bool alnum(char c)
 	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-bool principal_parse(const char *s, size_t n, enum principal_kind *kind, char id[PRINCIPAL_ID_LEN + 1],
-		     uint8_t hash[32])
+enum err principal_parse(const char *s, size_t n, enum principal_kind *kind, char id[PRINCIPAL_ID_LEN + 1],
+			 uint8_t hash[32])
 {
 	if (n != PRINCIPAL_TOKEN_LEN || s[PREFIX_LEN + PRINCIPAL_ID_LEN] != '_')
-		return false;
+		return ERR_UNAUTHORIZED;
 	enum principal_kind k = PRINCIPAL_API;
 	while (memcmp(s, principal_prefix[k], PREFIX_LEN) != 0)
 		if (++k > PRINCIPAL_DEVICE)
-			return false;
+			return ERR_UNAUTHORIZED;
 	for (size_t i = 0; i < PRINCIPAL_ID_LEN; i++)
 		if (!alnum(s[PREFIX_LEN + i]))
-			return false;
+			return ERR_UNAUTHORIZED;
 	for (size_t i = PREFIX_LEN + PRINCIPAL_ID_LEN + 1; i < n; i++)
 		if (!alnum(s[i]) && s[i] != '-' && s[i] != '_')
-			return false;
+			return ERR_UNAUTHORIZED;
 	if (!sha256(s, n, hash))
-		return false;
+		return ERR_INTERNAL_ERROR;
 	memcpy(id, s + PREFIX_LEN, PRINCIPAL_ID_LEN);
 	id[PRINCIPAL_ID_LEN] = 0;
 	*kind = k;
-	return true;
+	return ERR_OK;
 }

@@ -80,7 +80,8 @@ enum err txn_end(struct txn *t, enum err result)
 		clock_record(t);
 	if (result == ERR_OK && t->failed == ERR_OK && writes)
 		write_audit(t, &line);
-	if (result == ERR_OK)
+	/* What could not be read looks to an operation like what is not there: its refusal would be untrue. */
+	if (t->failed != ERR_OK)
 		result = t->failed;
 	DB_TXN *h = t->handle;
 	t->handle = NULL;

@@ -72,6 +72,8 @@ class Checker:
 
     def take(self, name, tenant, asked, j):
         what, status, run = asked["ask"], j["status"], j.get("run")
+        if status not in (0, 200, 202, 204, 404, 409, 429) and status < 500:
+            self.bad(UNTRUE, f"{name}: {what} of {run} was refused with {status}")
         t = self.told[run] if run else None
         if t is not None:
             t.tenant = tenant
