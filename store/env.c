@@ -9,6 +9,7 @@
 #include "lib/own.h"
 #include "store/bdb.h"
 #include "store/upgrade.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -129,6 +130,29 @@ int store_lock(const char *state_dir, const char *name)
 	return take_lock(dir);
 }
 
+/*
+ * What an earlier life wrote and did not flush when it was killed looks whole to recovery, which takes it for
+ * durable: pages would be flushed before the log that they come from. Were the machine to lose power then, the
+ * store could not be recovered. So it is made durable first.
+ */
+static void flush_earlier_life(int store_dir)
+{
+	int at = openat(store_dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = at < 0 ? NULL : fdopendir(at);
+	if (d == NULL)
+		fatal("cannot read the store's folder: %m");
+	for (struct dirent *f; (f = readdir(d)) != NULL;) {
+		if (strncmp(f->d_name, "log.", 4) != 0 && strcmp(f->d_name, "pinfold.db") != 0)
+			continue;
+		own_fd int fd = openat(at, f->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (fd < 0 || fsync(fd) != 0)
+			fatal("cannot flush %s, which an earlier life of the store left: %m", f->d_name);
+	}
+	if (fsync(at) != 0)
+		fatal("cannot flush the store's folder: %m");
+	closedir(d);
+}
+
 static void open_env(struct store *s, const char *home)
 {
 	DB_ENV *env;
@@ -203,6 +227,7 @@ struct store *store_open_at(const char *state_dir, const char *name)
 	char home[300];
 	(void)snprintf(home, sizeof home, "%s/%s", state_dir, name);
 	floor_start(&s->floor, s->dir);
+	flush_earlier_life(s->dir);
 	open_env(s, home);
 	open_tables(s);
 	floor_open(&s->floor);

@@ -9,7 +9,7 @@ MAGIC, PROGRAMS, SLOTS = 0x50464C54, DAEMONS, 6
 HEAD, SLOT = struct.Struct("=IIq"), struct.Struct("=IIIIiiII")
 WRITE, SYNC, FD, MEM, SEND, RECV, WAKE = range(1, 8)
 ERRNO, KILL, KILL_AFTER, DELAY, HALF, DROP = range(6)
-NOTE = struct.Struct("=IIQQQII")
+NOTE, WORD = struct.Struct("=IIQQQII"), struct.pack("=I", MAGIC)
 
 
 class Control:
@@ -62,11 +62,15 @@ def cut_power(folder, rng):
     at = 0
     while at + NOTE.size <= len(notes):
         magic, synced, inode, offset, size, np, no = NOTE.unpack_from(notes, at)
+        end = at + NOTE.size + np + no
+        if magic != MAGIC or notes[end:end + 4] != WORD:
+            at = notes.find(WORD, at + 1)  # cut short by a death; the next begins somewhere behind it
+            if at < 0:
+                break
+            continue
         at += NOTE.size
-        if magic != MAGIC or at + np + no > len(notes):
-            break
-        name, old = notes[at:at + np - 1].decode(), notes[at + np:at + np + no]
-        at += np + no
+        name, old = notes[at:at + np - 1].decode(), notes[at + np:end]
+        at = end + 4
         if synced:
             pending.pop(inode, None)
         else:
@@ -164,6 +168,9 @@ class Faults:
             self.c.arm("stored", SYNC, DELAY, delay=400, times=50)
             wait_for(lambda: self.c.inside("stored"), 5, 0.005)
             time.sleep(self.rng.uniform(0.05, 0.3))
+        return self.cut()
+
+    def cut(self):
         open(self.c.folder + "/hold", "w").close()
         found = list(self.m.processes())
         stored = self.m.pid("stored")
@@ -174,6 +181,24 @@ class Faults:
             self.power_writes += cut_power(self.c.folder, self.rng)
         os.unlink(self.c.folder + "/hold")
         return bool(gone and found)
+
+    def power_after_death(self):
+        """What a life that was killed had written but not flushed is the next one's business: it must not build on it."""
+        if not self.kill("stored"):
+            return False
+        wait_for(lambda: self.m.pid("stored"), 15)
+        time.sleep(self.rng.uniform(0.3, 2.5))
+        return self.power()
+
+    def power_in_recovery(self):
+        """It dies before a flush; the next life recovers from what was never flushed, slowly; then the power goes."""
+        self.c.arm("stored", SYNC, KILL, countdown=self.rng.randint(1, 4))
+        if not wait_for(lambda: self.c.fired("stored"), 6, 0.002):
+            return False
+        self.c.arm("stored", SYNC, DELAY, delay=150, times=200)
+        wait_for(lambda: self.c.inside("stored"), 15, 0.002)
+        time.sleep(self.rng.uniform(0, 1.2))
+        return self.cut()
 
     # --- what a call can be told ---
 
@@ -226,7 +251,8 @@ class Faults:
         for who in DAEMONS + ("runner", "agent", "judge"):
             f["kill " + who] = lambda who=who: self.kill(who)
             f["stop " + who] = lambda who=who: self.stop(who)
-        f["kill all"], f["kill instance"], f["power cut"] = self.kill_all, self.kill_instance, self.power
+        f["kill all"], f["kill instance"] = self.kill_all, self.kill_instance
+        f["power cut"], f["power cut after a death"], f["power cut in recovery"] = self.power, self.power_after_death, self.power_in_recovery
         for p in DAEMONS:
             f["kill again " + p] = lambda p=p: self.kill_again(p)
             f["death at a call " + p] = lambda p=p: self.at_a_call(p)

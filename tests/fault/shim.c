@@ -160,13 +160,14 @@ static void note(int fd, bool synced, uint64_t offset, size_t n)
 				if (again >= 0)
 					syscall(SYS_close, again);
 			}
-			size_t size = sizeof h + h.path_len + h.old_len;
+			size_t size = sizeof h + h.path_len + h.old_len + sizeof h.magic;
 			char *whole = __libc_malloc(size);
 			if (whole != NULL) {
 				memcpy(whole, &h, sizeof h);
 				memcpy(whole + sizeof h, path, h.path_len);
 				if (h.old_len > 0)
 					memcpy(whole + sizeof h + h.path_len, old, h.old_len);
+				memcpy(whole + size - sizeof h.magic, &h.magic, sizeof h.magic);
 				syscall(SYS_write, undo_fd, whole, size);
 				free(whole);
 			}

@@ -49,7 +49,8 @@ struct fault_control {
 
 /*
  * One note in the file "undo" beside the control file, written before each write of stored to its files and after
- * each flush of one. Followed by the file's path (NUL included) and the bytes that were there.
+ * each flush of one. Followed by the file's path (NUL included), the bytes that were there, and the magic number
+ * again: a death may cut a note short, and then its write did not happen either.
  */
 struct fault_note {
 	uint32_t magic;
