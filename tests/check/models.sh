@@ -29,7 +29,7 @@ run|-DBREAK_SPAWN_FIRST|holds||assertion violated (ran[kind]<=1)
 run|-DBREAK_ANSWER_FIRST|holds||assertion violated
 run|-DBREAK_DROP_WAKE|holds||assertion violated ( !(told_created)||
 run|-DBREAK_NO_SWEEP|holds||assertion violated
-run||holds|/^running/s/refuse:illegal_run_transition/go:running/|assertion violated  !(told_revoked)
+run||holds|/^running/s/refuse:illegal_run_transition/keep/|assertion violated  !(told_revoked)
 run||holds|/^cancelling/s/go:cancelled/go:completed/|assertion violated (( !(told_cancel)
 run||holds|/^queued/s/go:cancelled/keep/|assertion violated
 run|-DFAULTS=1|ends|/^running/s/go:failed( +)go:failed$/keep\1go:failed/|non-progress cycle
