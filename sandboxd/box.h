@@ -40,6 +40,7 @@ struct box {
 	    retry_at; /* timer_ms, 0: none; the end of the state's time, the next try to take groups away */
 	enum step failed;
 	int failed_errno, status;
+	uint64_t lacks; /* a bit a step: extra walls that the kernel does not have */
 	struct cg_use use;
 	bool clean;       /* GONE */
 	enum err code;    /* REFUSED */

@@ -18,12 +18,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-const struct wall walls[STEP__COUNT] = {[STEP_NONE] = {"nothing", "", false, "not a step"},
-#define X(id, name, kernel, machine, why) [STEP_##id] = {name, kernel, machine, why},
-					WALLS(X)
-#undef X
-};
-
 static bool failed(struct box *b, enum step step, int error)
 {
 	if (b->failed == STEP_NONE) {
@@ -105,6 +99,9 @@ static bool take(struct box *b, const struct box_note *note, int *fds, int nfds)
 		if (!box_ids_map(b->pid, b->all->uid_base + 2 * b->slot, b->all->uid_base + 2 * b->slot + 1))
 			return failed(b, STEP_IDS, errno);
 		return chan_send(b->build.fd, "", 1, NULL, 0) == 0 || failed(b, STEP_IDS, errno);
+	case NOTE_LACKS: /* an extra wall */
+		b->lacks |= note->step > STEP_NONE && note->step < STEP__COUNT ? UINT64_C(1) << note->step : 0;
+		return true;
 	case NOTE_EXEC:
 		b->executing = true;
 		return true;

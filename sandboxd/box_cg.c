@@ -113,6 +113,13 @@ bool cg_enter(const struct cg *c, uint32_t slot, const struct box_limits *l, int
 	return true;
 }
 
+bool cg_oom_group(const struct cg *c, uint32_t slot)
+{
+	char name[CG_NAME];
+	name_of(name, slot, "a");
+	return cg_number(c->tree[0].base, name, "memory.oom.group", "") == 1;
+}
+
 bool cg_kill(const struct cg *c, uint32_t slot, bool agent_only)
 {
 	char name[CG_NAME];

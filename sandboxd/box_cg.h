@@ -41,6 +41,8 @@ bool cg_close(struct cg *c);
 int cg_make(const struct cg *c, uint32_t slot);
 /* In the child: limits, v1 groups, joins the runner's; agent[]: cgroup.procs of the agent's groups, *n of them. */
 bool cg_enter(const struct cg *c, uint32_t slot, const struct box_limits *l, int agent[CG_TREES], int *n);
+/* In the child, after that: will what is out of memory die whole? */
+bool cg_oom_group(const struct cg *c, uint32_t slot);
 /* Kills everything in the box, or only in the agent's group. */
 bool cg_kill(const struct cg *c, uint32_t slot, bool agent_only);
 struct cg_use cg_used(const struct cg *c, uint32_t slot);

@@ -4,6 +4,7 @@
  * shares a copy of; runs nothing else. Every step is required: one that fails ends the child with a note.
  */
 #include "lib/chan.h"
+#include "lib/filter.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/place.h"
@@ -27,7 +28,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { FD_BUILD = BOX_FD_CGROUP_END + 1, FD_SPARE = 64 };
+enum { FD_BUILD = BOX_FD_CGROUP_END + 1, FD_SPARE = 64, PIDTYPE_TGID = 1 };
 
 static void fail(const struct box_plan *p, enum step step) __attribute__((noreturn));
 static void fail(const struct box_plan *p, enum step step)
@@ -35,6 +36,14 @@ static void fail(const struct box_plan *p, enum step step)
 	struct box_note note = {.what = NOTE_FAILED, .step = (int32_t)step, .error = errno};
 	chan_send(p->build, &note, sizeof note, NULL, 0);
 	_exit(125);
+}
+
+/* Used where the kernel has it, told where not. */
+static void extra(const struct box_plan *p, enum step step, bool done)
+{
+	struct box_note note = {.what = NOTE_LACKS, .step = (int32_t)step, .error = errno};
+	if (!done)
+		chan_send(p->build, &note, sizeof note, NULL, 0);
 }
 
 static void need(const struct box_plan *p, enum step step, bool done)
@@ -141,6 +150,8 @@ static bool maps_written(const struct box_plan *p, int listener)
 	       chan_recv(p->build, &go, 1, none, &nfds) == 1;
 }
 
+_Static_assert(STEP_LANDLOCK_SCOPES - STEP_LANDLOCK_TRUNCATE == 2, "Landlock's extra walls stand together");
+
 void box_child(const struct box_plan *given)
 {
 	struct box_plan copy = *given, *p = &copy;
@@ -151,6 +162,7 @@ void box_child(const struct box_plan *given)
 	umask(0);
 	/* The cgroup namespace comes after: descriptors opened in it could not move a process to the agent's group. */
 	need(p, STEP_CGROUP_ENTER, cg_enter(p->cg, p->slot, &p->limits, agent, &n));
+	extra(p, STEP_OOM_GROUP, cg_oom_group(p->cg, p->slot));
 	need(p, STEP_NAMESPACES, unshare(CLONE_NEWCGROUP) == 0);
 	need(p, STEP_NETWORK, sethostname("box", 3) == 0 && loopback_up());
 	if (p->listener)
@@ -162,12 +174,14 @@ void box_child(const struct box_plan *given)
 	need(p, STEP_DEATHSIG, dies_with_sandboxd(p)); /* again: the change of ids has cleared it */
 	need(p, STEP_DESCRIPTORS, arrange(p, agent, n));
 	need(p, STEP_RLIMITS, set_rlimits(&p->limits));
-	need(p, STEP_CAPS, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && box_caps());
+	need(p, STEP_CAPABILITIES, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && box_caps());
 	need(p, STEP_LANDLOCK, box_landlock());
+	for (enum step s = STEP_LANDLOCK_TRUNCATE; s <= STEP_LANDLOCK_SCOPES; s++)
+		extra(p, s, box_landlock_has(s));
+	extra(p, STEP_CORE_SCHEDULING, prctl(PR_SCHED_CORE, PR_SCHED_CORE_CREATE, 0, PIDTYPE_TGID, 0) == 0);
 	umask(022);
 	struct box_note note = {.what = NOTE_EXEC};
-	need(p, STEP_SECCOMP,
-	     box_filters_load(&p->place->filters) && chan_send(p->build, &note, sizeof note, NULL, 0) == 0);
+	need(p, STEP_SECCOMP, filter_load(&p->place->filter) && chan_send(p->build, &note, sizeof note, NULL, 0) == 0);
 	if (p->probe)
 		_exit(0);
 	char *argv[] = {(char[]){"pinfold-runner"}, NULL};

@@ -13,6 +13,12 @@
 
 enum { RIGHTS_READ = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR };
 enum { RIGHT_TRUNCATE = 1 << 14, RIGHT_IOCTL_DEV = 1 << 15, RIGHTS_ABI2 = (1 << 14) - 1 };
+enum { SCOPE_ABSTRACT_UNIX = 1 << 0, SCOPE_SIGNAL = 1 << 1 };
+
+/* struct landlock_ruleset_attr as of ABI 6. */
+struct ruleset {
+	uint64_t fs, net, scoped;
+};
 
 static const struct {
 	const char *path;
@@ -39,19 +45,25 @@ int box_landlock_abi(void)
 	return abi < 0 ? 0 : (int)abi;
 }
 
-/* Needs no_new_privs. */
+bool box_landlock_has(enum step extra)
+{
+	return box_landlock_abi() >= (extra == STEP_LANDLOCK_TRUNCATE ? 3 : extra == STEP_LANDLOCK_IOCTL ? 5 : 6);
+}
+
+/* Needs no_new_privs. What listens in a box may do so at any port, so TCP (ABI 4) is left to the network namespace. */
 bool box_landlock(void)
 {
-	int abi = box_landlock_abi();
-	if (abi < 2) {
+	if (box_landlock_abi() < 2) {
 		errno = ENOSYS;
 		return false;
 	}
-	struct landlock_ruleset_attr attr = {.handled_access_fs = RIGHTS_ABI2};
-	if (abi >= 3)
-		attr.handled_access_fs |= RIGHT_TRUNCATE;
-	if (abi >= 5)
-		attr.handled_access_fs |= RIGHT_IOCTL_DEV;
+	struct ruleset attr = {.fs = RIGHTS_ABI2};
+	if (box_landlock_has(STEP_LANDLOCK_TRUNCATE))
+		attr.fs |= RIGHT_TRUNCATE;
+	if (box_landlock_has(STEP_LANDLOCK_IOCTL))
+		attr.fs |= RIGHT_IOCTL_DEV;
+	if (box_landlock_has(STEP_LANDLOCK_SCOPES))
+		attr.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
 	own_fd int set = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
 	if (set < 0)
 		return false;
@@ -59,9 +71,9 @@ bool box_landlock(void)
 		own_fd int fd = open(rules[i].path, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0 && (errno == ENOTDIR || errno == ENOENT))
 			continue;
-		uint64_t rights = rules[i].rights != 0 ? rules[i].rights : attr.handled_access_fs;
+		uint64_t rights = rules[i].rights != 0 ? rules[i].rights : attr.fs;
 		if ((rights & LANDLOCK_ACCESS_FS_WRITE_FILE) != 0)
-			rights |= attr.handled_access_fs & RIGHT_TRUNCATE; /* "> /dev/null" truncates */
+			rights |= attr.fs & RIGHT_TRUNCATE; /* "> /dev/null" truncates */
 		struct landlock_path_beneath_attr beneath = {.allowed_access = rights, .parent_fd = fd};
 		if (fd < 0 || syscall(SYS_landlock_add_rule, set, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) != 0)
 			return false;

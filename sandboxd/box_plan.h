@@ -4,7 +4,7 @@
  */
 #ifndef SANDBOXD_BOX_PLAN_H
 #define SANDBOXD_BOX_PLAN_H
-#include "sandboxd/walls.h"
+#include "gen/walls.h"
 #include <linux/filter.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,11 +21,6 @@ struct box_limits {
 	uint32_t workspace_inodes;
 };
 
-/* The two filters, compiled once at start. */
-struct box_filters {
-	struct sock_fprog calls, arguments;
-};
-
 /* What is the same for every box of this instance. */
 struct box_place {
 	const char *stage;  /* an empty root-owned folder to build on */
@@ -34,7 +29,7 @@ struct box_place {
 	int parent;         /* pidfd of sandboxd */
 	int template_ns;    /* a mount namespace with all that boxes share, read-only; -1: none yet */
 	struct stat made_from;
-	struct box_filters filters;
+	struct sock_fprog filter; /* of spec/seccomp.tab, made once at start */
 };
 
 struct box_plan {
@@ -49,7 +44,7 @@ struct box_plan {
 };
 
 /* One note from the child to sandboxd, on the build socket. */
-enum note_what { NOTE_MAPS = 1, NOTE_EXEC, NOTE_FAILED };
+enum note_what { NOTE_MAPS = 1, NOTE_EXEC, NOTE_FAILED, NOTE_LACKS };
 struct box_note {
 	int32_t what, step, error;
 };
@@ -65,8 +60,8 @@ bool box_ids_become(uid_t uid, gid_t gid);
 bool box_caps(void);
 bool box_landlock(void);
 int box_landlock_abi(void); /* 0: none */
-bool box_filters_make(struct box_filters *f);
-bool box_filters_load(const struct box_filters *f);
+/* Does the kernel have what this extra wall of Landlock needs? */
+bool box_landlock_has(enum step extra);
 /* In sandboxd: the two lines of each map of the child. */
 bool box_ids_map(pid_t pid, uid_t runner, uid_t agent);
 #endif

@@ -16,6 +16,7 @@
  * caller or an agent wrote: ids are labels, numbers are bounded, uploads and results pass as descriptors. When
  * it dies, everything dies with it (death signals, pid namespaces, ends of pipes).
  */
+#include "gen/seccomp.h"
 #include "lib/die.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -148,8 +149,16 @@ static void judge_probe(void *arg, enum box_news what, const struct box *b)
 {
 	struct app *app = arg;
 	app->probed = app->probed || what == NEWS_GONE;
-	if (what == NEWS_REFUSED)
+	if (what == NEWS_REFUSED && b->failed == STEP_NONE)
 		no_boxes(arg, "%s; see pinfold-sandboxd(8)", b->detail);
+	if (what == NEWS_REFUSED) {
+		const struct wall *w = &walls[b->failed];
+		no_boxes(arg, "%s. %s Linux %s or later has it; see pinfold-sandboxd(8)", b->detail, w->why,
+			 *w->kernel == '\0' ? "2.6" : w->kernel);
+	}
+	for (int i = STEP_NONE + 1; what == NEWS_EXITED && i < STEP__COUNT; i++)
+		if ((b->lacks >> i & 1) != 0)
+			log_info("this machine has no wall \"%s\": %s", walls[i].name, walls[i].without);
 	if (what == NEWS_EXITED && b->status != 0)
 		no_boxes(arg, "the trial box ended with %d", b->status);
 	if ((what == NEWS_GONE && !b->clean) || b->state == SANDBOX_QUARANTINED)
@@ -187,8 +196,8 @@ static void prepare_boxes(struct app *app)
 		no_boxes(app, "%s", why);
 	if (box_landlock_abi() < 2)
 		no_boxes(app, "Landlock is missing or older than ABI 2; boot with lsm=landlock,...");
-	if (!box_filters_make(&b->place.filters))
-		no_boxes(app, "seccomp filters cannot be made: %m");
+	if (!filter_make(&filter_box, &b->place.filter))
+		no_boxes(app, "the seccomp filter cannot be made: %m");
 	if (!boxes_init(b, &app->loop, app->conf.global.max_boxes, app->conf.global.box_uid_base))
 		no_boxes(app, "out of memory");
 	own_fd int dir = folder_check(runner);

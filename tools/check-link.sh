@@ -39,8 +39,8 @@ while read -r name may; do
 		esac
 	done
 done <<'LIST'
-# Root: the C library, and helpers for system calls and capabilities.
-pinfold-sandboxd libseccomp libcap-ng
+# Root: the C library alone.
+pinfold-sandboxd
 pinfold-runner
 # Each library is linked by the one process whose business it is.
 pinfold-stored   libdb-5.3 libcrypto libyajl

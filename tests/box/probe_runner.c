@@ -20,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,6 +28,7 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -74,6 +76,58 @@ static long open_to(const char *path, int flags)
 	return 0;
 }
 
+/* Calls of the machine's other architectures: the process must not come back. */
+static void foreign(void)
+{
+#ifdef __x86_64__
+	say("x32 %ld\n", try(syscall(0x40000000 | SYS_getpid)));
+	int status = 0;
+	pid_t p = fork();
+	if (p == 0) {
+		long r = 20; /* getpid of the 32-bit table */
+		__asm__ volatile("int $0x80" : "+a"(r) : : "memory");
+		_exit(0);
+	}
+	waitpid(p, &status, 0);
+	say("int80 %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+#else
+	say("x32 %d\nint80 %d\n", ENOSYS, SIGSYS);
+#endif
+}
+
+/* One call of each group of spec/seccomp.tab that boxes may make. */
+static void groups(void)
+{
+	int ends[2], pair[2], fd = open("/workspace/g", O_RDWR | O_CREAT, 0600), shm;
+	char byte = 'x';
+	struct timespec t;
+	say("read_write %ld\n", try(pwrite(fd, &byte, 1, 0) + pread(fd, &byte, 1, 0) - 2));
+	say("walk %ld\n", try(access("/workspace/g", R_OK)));
+	say("change %ld\n", try(rename("/workspace/g", "/workspace/h")));
+	say("chown %ld\n", try(fchown(fd, AGENT, AGENT)));
+	say("xattr %ld\n", try(flistxattr(fd, NULL, 0)));
+	say("last %ld\n", try(fsync(fd)));
+	say("pipe %ld\n", try(pipe2(ends, O_CLOEXEC)));
+	say("wait %ld\n", try(poll(&(struct pollfd){.fd = ends[0], .events = POLLIN}, 1, 0)));
+	say("pair %ld\n", try(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair)));
+	say("memory %ld\n",
+	    mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED
+		? (long)errno
+		: 0);
+	pid_t p = fork();
+	if (p == 0)
+		_exit(0);
+	say("start %ld\n", try(waitpid(p, NULL, 0)));
+	say("know %ld\n", try(getpid()));
+	say("oneself %ld\n", try(prctl(PR_SET_NAME, "x", 0, 0, 0)));
+	say("signals %ld\n", try(kill(getpid(), 0)));
+	say("time %ld\n", try(clock_gettime(CLOCK_REALTIME, &t)));
+	say("futex %ld\n", try(syscall(SYS_futex, &(int){0}, 1, 1, NULL, NULL, 0)));
+	say("sysv %ld\n", try(shm = (int)syscall(SYS_shmget, 0, 4096, 0600)));
+	say("random %ld\n", try(syscall(SYS_getrandom, &byte, 1, 0)));
+	say("confine %ld\n", try(syscall(SYS_landlock_create_ruleset, NULL, 0, 1)));
+}
+
 /* Each as the agent; the test knows what must come out. `port` is one that the host listens on. */
 static void attempts(uint16_t port, uint16_t gateway)
 {
@@ -82,6 +136,7 @@ static void attempts(uint16_t port, uint16_t gateway)
 	struct sockaddr_in6 six = {
 	    .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
 	char byte = 0;
+	int udp = socket(AF_INET, SOCK_DGRAM, 0);
 	struct iovec iov = {&byte, 1};
 	say("unshare_user %ld\n", try(unshare(CLONE_NEWUSER)));
 	say("unshare_net %ld\n", try(unshare(CLONE_NEWNET)));
@@ -113,6 +168,22 @@ static void attempts(uint16_t port, uint16_t gateway)
 	say("tiocsti %ld\n", try(ioctl(0, TIOCSTI, &byte)));
 	say("tiocsti_high %ld\n", try(syscall(SYS_ioctl, 0, (1L << 32) | TIOCSTI, &byte)));
 	say("tioclinux %ld\n", try(ioctl(1, TIOCLINUX, &byte)));
+	say("tiocsetd %ld\n", try(ioctl(1, TIOCSETD, &byte)));
+	say("personality %ld\n", try(syscall(SYS_personality, 0xffffffff)));
+	say("core_sched %ld\n", try(prctl(62, 1, 0, 1, 0)));
+	say("unknown_prctl %ld\n", try(prctl(9999, 0, 0, 0, 0)));
+	say("tcp_ulp %ld\n", try(setsockopt(udp, IPPROTO_TCP, 31, "tls", 3)));
+	say("udp_encap %ld\n", try(setsockopt(udp, IPPROTO_UDP, 100, &(int){1}, 4)));
+	say("huge_mmap %ld\n",
+	    mmap(NULL, 1 << 21, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) == MAP_FAILED ? (long)errno
+													   : 0);
+	say("huge_memfd %ld\n", try(syscall(SYS_memfd_create, "x", 4)));
+	say("huge_shm %ld\n", try(syscall(SYS_shmget, 0, 1 << 21, 04000 | 0600)));
+	say("sctp %ld\n", try(socket(AF_INET, SOCK_STREAM, 132)));
+	say("mptcp %ld\n", try(socket(AF_INET, SOCK_STREAM, 262)));
+	say("rdm %ld\n", try(socket(AF_INET, SOCK_RDM, 0)));
+	say("pair_netlink %ld\n", try(socketpair(AF_NETLINK, SOCK_RAW, 0, (int[2]){0})));
+	foreign();
 	say("tty %ld\n", open_to("/dev/tty", O_RDWR));
 	say("kill_1 %ld\n", try(kill(1, SIGKILL)));
 	say("proc_1 %ld\n", open_to("/proc/1/environ", O_RDONLY));
@@ -260,6 +331,8 @@ static void as_agent(const char *what, const char *rest)
 	become_agent(true);
 	if (strcmp(what, "attempts") == 0) {
 		attempts((uint16_t)atoi(rest), (uint16_t)atoi(strchr(rest, ' ') + 1));
+	} else if (strcmp(what, "groups") == 0) {
+		groups();
 	} else if (strcmp(what, "status") == 0) {
 		show_file("/proc/self/status");
 		show_file("/proc/self/limits");

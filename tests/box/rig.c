@@ -1,5 +1,6 @@
 /* See rig.h. */
 #include "tests/box/rig.h"
+#include "gen/seccomp.h"
 #include "lib/die.h"
 #include "lib/names.h"
 #include "lib/num.h"
@@ -118,8 +119,8 @@ void rig_open(struct rig *r, const char *program, unsigned slots)
 	r->boxes.tell = on_news;
 	r->boxes.tell_arg = r;
 	if (!loop_open(&r->loop) || !loop_add(&r->loop, &r->signals, fd, EPOLLIN, on_signal, r) ||
-	    !boxes_init(&r->boxes, &r->loop, slots, test_uids(r->dir)) || !box_filters_make(&r->boxes.place.filters) ||
-	    !cg_open(&r->boxes.cg, r->dir, &why))
+	    !boxes_init(&r->boxes, &r->loop, slots, test_uids(r->dir)) ||
+	    !filter_make(&filter_box, &r->boxes.place.filter) || !cg_open(&r->boxes.cg, r->dir, &why))
 		fatal("%s: %m", why);
 }
 
@@ -141,8 +142,7 @@ void rig_close(struct rig *r)
 			fatal("%s: %m", path);
 	}
 	free(r->boxes.v);
-	free(r->boxes.place.filters.calls.filter);
-	free(r->boxes.place.filters.arguments.filter);
+	free(r->boxes.place.filter.filter);
 	close(r->signals.fd);
 	close(r->loop.epoll);
 }

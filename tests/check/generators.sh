@@ -18,6 +18,8 @@ run() { # generator, file
 	limits) $awk -v out=h -f "$src/tools/gen-limits.awk" "$src/spec/routes.tab" "$src/spec/schema.tab" "$2" ;;
 	openapi) $awk -v out=json -f "$src/tools/gen-openapi.awk" "$src/spec/errors.tab" "$src/spec/routes.tab" "$src/spec/schema.tab" \
 		"$src/spec/limits.tab" "$src/spec/reasons.tab" "$2" ;;
+	walls) $awk -v out=c -f "$src/tools/gen-walls.awk" "$2" ;;
+	seccomp) $awk -v out=box -f "$src/tools/gen-seccomp.awk" "$2" ;;
 	reasons) $awk -v out=c -f "$src/tools/gen-reasons.awk" "$2" ;;
 	schema) $awk -v out=c -f "$src/tools/gen-schema.awk" "$src/spec/errors.tab" "$2" ;;
 	esac
@@ -45,6 +47,8 @@ takes fsm "$src/spec/run.fsm"
 takes fsm "$src/spec/sandbox.fsm"
 takes fsm "$src/spec/course.fsm"
 takes reasons "$src/spec/reasons.tab"
+takes walls "$src/spec/walls.tab"
+takes seccomp "$src/spec/seccomp.tab"
 takes schema "$src/spec/schema.tab"
 takes limits "$src/spec/limits.tab"
 takes openapi "$src/spec/responses.tab"
@@ -188,6 +192,41 @@ echo "$reasons" | sed 's/|Well.//' | refuses reasons 'name, status, sentence'
 echo "$reasons" | sed 's/^bad/b-d/' | refuses reasons 'bad name b-d'
 echo "$reasons" | sed 's/Well[.]/Well/' | refuses reasons 'full stop'
 echo "$reasons" | sed '/stopped/d' | refuses reasons 'a status has no reason'
+
+wall='a|one|5.1|required|box|Why.|Then.
+b|two|-|extra|machine|Why.|Then.'
+echo "$wall" | tr '|' "$TAB" >good.walls
+takes walls good.walls
+echo "$wall" | sed 's/^b/a/' | refuses walls 'id a twice'
+echo "$wall" | sed 's/two/one/' | refuses walls 'name one twice'
+echo "$wall" | sed 's/5.1/6.2/' | refuses walls 'the baseline has no Linux 6.2'
+echo "$wall" | sed 's/5.1/5/' | refuses walls 'a kernel is'
+echo "$wall" | sed 's/extra/some/' | refuses walls 'required or extra'
+echo "$wall" | sed 's/machine/host/' | refuses walls 'of the machine or of the box'
+echo "$wall" | sed 's/Why\./Why/' | refuses walls 'full stop'
+echo "$wall" | sed 's/|Then.//' | refuses walls 'seven columns'
+echo '# none' | refuses walls 'from 1 to 62 walls'
+
+echo 'box|allow|read write|-|Why.' | tr '|' "$TAB" >good.seccomp
+takes seccomp good.seccomp
+echo 'box|allow|read read|-|Why.' | refuses seccomp 'read of box twice'
+echo 'box|allow|Read|-|Why.' | refuses seccomp 'bad call Read'
+echo 'box|allow|read|EPERM|Why.' | refuses seccomp 'bad answer EPERM'
+echo 'box|refuse|read|-|Why.' | refuses seccomp 'bad answer -'
+echo 'box|deny|read|EPERM|Why.' | refuses seccomp 'allow, refuse, only or when'
+echo 'agent|allow|read|-|Why.' | refuses seccomp 'of whom: agent'
+echo 'box|allow|read|-|Why' | refuses seccomp 'full stop'
+echo 'box|allow|read|-' | refuses seccomp 'five columns'
+echo 'box|only|socket 0|EPERM|Why.' | refuses seccomp 'only needs a value'
+echo 'box|only|socket 6 AF_UNIX|EPERM|Why.' | refuses seccomp 'bad argument 6'
+echo 'box|only|socket 0 unix|EPERM|Why.' | refuses seccomp 'bad value unix'
+echo 'box|when|ioctl 1>2|EPERM|Why.' | refuses seccomp 'bad condition'
+echo 'box|when|ioctl|EPERM|Why.' | refuses seccomp 'CALL and what of it'
+refuses seccomp 'the rows of ioctl of box are not together' <<'END'
+box|when|ioctl 1=TIOCSTI|EPERM|Why.
+box|when|mmap 1=2|EPERM|Why.
+box|when|ioctl 1=TIOCSETD|EPERM|Why.
+END
 
 head='protocol x 1 500
 role r

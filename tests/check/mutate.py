@@ -34,12 +34,17 @@ for stem, table in (("store_msg", "store.msg"), ("sandbox_msg", "sandbox.msg"), 
 for prog, stem, outs, tables in (
         ("errors", "errors", "h c", API[:1]), ("fsm", "run_fsm", "h c", ["errors.tab", "run.fsm"]), ("fsm", "course_fsm", "h c", ["errors.tab", "course.fsm"]),
         ("fsm", "sandbox_fsm", "h c", ["errors.tab", "sandbox.fsm"]), ("reasons", "reasons", "h c", ["reasons.tab"]), ("audit", "audit", "h c", ["audit.tab"]),
+        ("walls", "walls", "h c", ["walls.tab"]), ("seccomp", "seccomp", "h", ["seccomp.tab"]),
         ("schema", "schema", "h c", ["errors.tab", "schema.tab"]), ("limits", "limits", "h", ["routes.tab", "schema.tab", "limits.tab"])):
     for out in outs.split():
         GEN[f"gen/{stem}.{out}"] = (prog, out, tables, None)
 for out, name in (("h", "routes.h"), ("public", "routes_public.c"), ("internal", "routes_internal.c"), ("stub", "routes_stub.c")):
     GEN[f"gen/{name}"] = ("routes", out, ["routes.tab"], None)
+for out in ("box", "roles"):
+    GEN[f"gen/seccomp_{out}.c"] = ("seccomp", out, ["seccomp.tab"], None)
 DOCS = {"docs/errors.md": ("errors", "md", API[:1], None), "docs/api.md": ("openapi", "md", API, None)}
+# Each is a part of docs/walls.md and begins with how many rows it has.
+PARTS = {f"docs/{t}.part": (t, "md", [f"{t}.tab"], None) for t in ("walls", "seccomp")}
 
 CODECS = [f"gen/{s}_test.c" for s in ("store_msg", "sandbox_msg", "bundle_msg", "conf_msg", "records")]
 STORE = sorted(f"store/{f}" for f in os.listdir("store") if f.endswith(".c")) + ["gen/store_msg_on.c"]
@@ -53,12 +58,13 @@ PROGRAMS = {  # name -> (sources, options of the linker, is it behaviour?)
     "t_limits": (["tests/unit/t_limits.c", "tests/unit/promised.c"], [], True),
     "t_store_rows": (["tests/store/t_store_rows.c", "tests/unit/promised.c", "tests/store/harness.c", "tests/store/steps.c",
                       "gen/store_msg_test.c"], [], True),
+    "t_filter": (["tests/unit/t_filter.c"], [], True),
     "pinfold-stored": (STORE, [], None),
 }
 USES = {"errors.tab": ["t_promises", "t_gates"], "routes.tab": ["t_promises", "t_gates"], "schema.tab": ["t_promises", "t_bounds"],
         "limits.tab": ["t_promises", "t_limits"], "run.fsm": ["t_promises", "t_store_rows"], "course.fsm": ["t_promises", "t_store_rows"],
         "sandbox.fsm": ["t_promises"], "reasons.tab": ["t_promises", "t_store_rows"], "audit.tab": ["t_promises", "t_store_rows"],
-        "responses.tab": []}
+        "responses.tab": [], "walls.tab": ["t_promises"], "seccomp.tab": ["t_filter"]}
 for table in SPEC:
     USES.setdefault(table, ["t_promises", "t_frames"])
 USES = {t: [p for p in programs if os.path.exists(PROGRAMS[p][0][0])] for t, programs in USES.items()}
@@ -267,7 +273,26 @@ def of_answers(table):
             yield from ((i, t) for t in cells(text, {1: [w[1] + "x"], 2: [w[2] + "x"], 3: types + [w[3] + "?"], 4: ["yes", "no"], 5: [w[5] + " More."]}))
 
 
-KIND = {"errors.tab": of_errors, "routes.tab": of_routes, "schema.tab": of_bodies, "limits.tab": of_limits, "audit.tab": of_audit,
+def of_walls(table):
+    for i, text in rows_of(table):
+        w = text.split("\t")
+        yield i, None
+        # Another id does not compile: sandboxd says each.
+        yield from ((i, t) for t in cells(text, {1: [w[1] + "x"], 2: ["-", "5.1"], 3: ["required", "extra"], 4: ["machine", "box"],
+                                                 5: ["More. " + w[5]], 6: ["More. " + w[6]]}))
+
+
+def of_calls(table):
+    for i, text in rows_of(table):
+        w = text.split("\t")
+        yield i, None
+        words = w[2].split(" ")
+        less = [" ".join(words[:k] + words[k + 1:]) for k in range(len(words)) if len(words) > 1]
+        other = {"allow": ["refuse"], "refuse": ["allow"]}.get(w[1], ["only", "when"])
+        yield from ((i, t) for t in cells(text, {1: other, 2: less + [w[2] + " kcmp"], 3: ["EIO", "-"], 4: ["More. " + w[4]]}))
+
+
+KIND = {"walls.tab": of_walls, "seccomp.tab": of_calls, "errors.tab": of_errors, "routes.tab": of_routes, "schema.tab": of_bodies, "limits.tab": of_limits, "audit.tab": of_audit,
         "responses.tab": of_answers, "reasons.tab": of_reasons}
 
 
@@ -350,6 +375,11 @@ def try_change(table, number, text):
                 if generate(how, folder, f"{folder}/{out}"):
                     return "refused"
                 stale = stale or not filecmp.cmp(f"{folder}/{out}", out, shallow=False)
+        for out, how in PARTS.items():
+            if table in how[2]:
+                if generate(how, folder, f"{folder}/{out}"):
+                    return "refused"
+                stale = stale or open(f"{folder}/{out}").read() not in open("docs/walls.md").read()
         noticed = {"documents"} if stale else set()
         programs = list(USES[table]) if changed else []
         # Each program by itself, t_promises first, where the first that notices is enough.
@@ -397,6 +427,8 @@ def prepare():
     for sub in ("gen", "docs"):
         os.mkdir(f"{BASE}/{sub}")
     bad = [f"{out}: {why}" for out, how in GEN.items() if (why := generate(how, BASE, f"{BASE}/{out}"))]
+    bad += [f"docs/walls.md is not what spec/{t}.tab makes" for t in ("walls", "seccomp")
+            if generate(PARTS[f"docs/{t}.part"], BASE, f"{BASE}/docs/{t}.part") or open(f"{BASE}/docs/{t}.part").read() not in open("docs/walls.md").read()]
     bad += [why for why in [generate(("openapi", "json", API, None), BASE, f"{BASE}/gen/openapi.json")] if why]
     for out in "hc":
         subprocess.run(["awk", "-v", f"out={out}", "-f", f"{TOP}/tools/gen-embed.awk", "gen/openapi.json"], cwd=BASE,

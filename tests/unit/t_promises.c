@@ -20,6 +20,7 @@
 #include "gen/sandbox_msg.h"
 #include "gen/schema.h"
 #include "gen/store_msg.h"
+#include "gen/walls.h"
 #include "lib/token.h"
 #include "lib/wire.h"
 #include "tests/unit/codec_table.h"
@@ -195,6 +196,14 @@ static void reasons(void)
 		snprintf(line(), LINE, "reason %s of %s", reason_name((enum reason)i), reason_status((enum reason)i));
 }
 
+static void wall_rows(void)
+{
+	for (int i = STEP_NONE + 1; i < STEP__COUNT; i++)
+		snprintf(line(), LINE, "wall %d %s since %s %s of %s", i, walls[i].name,
+			 *walls[i].kernel == 0 ? "any" : walls[i].kernel, walls[i].required ? "required" : "extra",
+			 walls[i].machine ? "machine" : "box");
+}
+
 static void errors(void)
 {
 	for (int i = 1; i < 1000; i++) {
@@ -274,6 +283,7 @@ int main(int argc, char **argv)
 	snprintf(line(), LINE, "sandbox rests in %s", sandbox_state_name((enum sandbox_state)SANDBOX_HOME));
 	course_machine();
 	reasons();
+	wall_rows();
 	errors();
 	routes("route", routes_public);
 	routes("inner", routes_internal);
