@@ -154,6 +154,7 @@ $1 == "about" { about[$2] = $3; next }
 $1 == "query" || $1 == "header" { if (NF != 5) die("five columns"); plain($4); inputs[$2] = inputs[$2] $1 "\t" $3 "\t" $4 "\t" $5 "\n"; next }
 $1 == "answer" {
   if (NF != 7 || $3 !~ /^[2-5][0-9][0-9]$/) die("answer, handler, status, content type, shape, headers, sentence")
+  if ($4 == "-" && $5 != "-") die("a shape, but no content type")
   if (($2, $3, "shape") in answer) die($2 " answers " $3 " twice")
   answer[$2, $3, "type"] = $4; answer[$2, $3, "shape"] = $5; answer[$2, $3, "headers"] = $6; answer[$2, $3, "text"] = $7
   headers($6, 1)
@@ -165,6 +166,7 @@ $1 == "shape" {
   if (NF != 6) die("shape, name, field, type, required, sentence")
   if (!($2 in shapes)) { shapes[$2] = 1; shape_order[ns++] = $2 }
   if ($3 == "*" && $4 == "numbers") {
+    if ($5 != "yes" || $6 != "") die("the numbers of limits.tab are all there and have their own sentences")
     for (i = 0; i < nl; i++) {
       split(limit_rows[i], lr, "\t")
       if (!(("shape " $2, lr[1]) in type)) row("shape " $2, lr[1], "object", "yes", "")
@@ -246,12 +248,13 @@ END {
         k = split(list[h], part, "\n")
         for (i = 1; i < k; i++) printf "| `%s` | %s | %s | %s |\n", part[i], type["body " h, part[i]], must["body " h, part[i]], range["body " h, part[i]]
       }
-      print "\n| status | content | |\n| --- | --- | --- |"
+      print "\n| status | content | headers | |\n| --- | --- | --- | --- |"
       for (st = 200; st < 600; st++) {
         if ((h, st, "shape") in answer) {
           s = answer[h, st, "shape"]
-          link = tolower(s); printf "| %d | %s | %s |\n", st, (answer[h, st, "type"] == "-" ? "" : s == "-" ? "`" answer[h, st, "type"] "`" : "[" s "](#" link ")"), answer[h, st, "text"]
-        } else if (codes[h, st] != "") { c = codes[h, st]; gsub(/,/, "` `", c); printf "| %d | [Error](#error) | `%s` |\n", st, c }
+          link = tolower(s); t = answer[h, st, "type"]
+          printf "| %d | %s%s | %s | %s |\n", st, (t == "-" ? "" : "`" t "`"), (s == "-" ? "" : " [" s "](#" link ")"), (answer[h, st, "headers"] == "-" ? "" : answer[h, st, "headers"]), answer[h, st, "text"]
+        } else if (codes[h, st] != "") { c = codes[h, st]; gsub(/,/, "` `", c); printf "| %d | `application/json` [Error](#error) | | `%s` |\n", st, c }
       }
     }
     print "\n## For agents, inside a sandbox\n\nAt `http://127.0.0.1:9797` (the configured port), with the run's own tokens. These are not in `openapi.json`.\n\n| route | token for | body up to |\n| --- | --- | --- |"
