@@ -61,6 +61,7 @@ static bool take_file(char *line, struct manifest *m, manifest_file *row, void *
 	if (!all_of(sha, 64, "0123456789abcdef") || !num_u64(number, strlen(number), 0, INT64_MAX, &size) ||
 	    !name_ok(name))
 		return false;
+	m->tables = m->tables || strcmp(name, "pinfold.db") == 0;
 	m->files++;
 	m->bytes += size;
 	return row == NULL || row(with, name, size, sha);
@@ -87,7 +88,7 @@ const char *manifest_parse(char *text, struct manifest *m, manifest_file *row, v
 		first = false;
 	}
 	m->schema = (uint32_t)schema;
-	return ended ? NULL : "the manifest is cut off";
+	return !ended ? "the manifest is cut off" : !m->tables ? "the manifest names no pinfold.db" : NULL;
 }
 
 const char *manifest_read(int dir, struct manifest *m, manifest_file *row, void *with)

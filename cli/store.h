@@ -18,6 +18,7 @@ typedef bool manifest_file(void *with, const char *name, uint64_t size, const ch
 struct manifest {
 	uint32_t schema;
 	uint64_t generation, at, audit_seq, files, bytes;
+	bool tables; /* pinfold.db is among the files */
 };
 /* The same from its text, which is changed and ends with NUL. */
 const char *manifest_parse(char *text, struct manifest *m, manifest_file *row, void *with);

@@ -18,6 +18,7 @@
 #include "cli/store.h"
 #include "lib/chan.h"
 #include "lib/conf.h"
+#include "lib/digest.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/place.h"
@@ -126,31 +127,43 @@ static bool folder(struct copy *c, const char *name)
 	return fchownat(c->to, name, c->uid, c->gid, AT_SYMLINK_NOFOLLOW) == 0 ? true : fault(c, name);
 }
 
+/* Nothing of a backup is believed that was not compared: what was looked at before may be another file by now. */
+static bool copy_bytes(struct copy *c, int from, int to, const char *name, uint64_t size, const char *sha256_hex)
+{
+	char block[65536], is_hex[SHA256_HEX];
+	uint8_t is[SHA256_SIZE];
+	uint64_t copied = 0;
+	ssize_t n = 0;
+
+	while (copied <= size && (n = read(from, block, sizeof block)) > 0) {
+		if (!write_all(to, block, (size_t)n))
+			return fault(c, name);
+		copied += (uint64_t)n;
+	}
+	if (n < 0 || !sha256_fd(to, is, &copied))
+		return fault(c, name);
+	hex(is, sizeof is, is_hex);
+	errno = ESTALE;
+	return (copied == size && strcmp(is_hex, sha256_hex) == 0) || fault(c, name);
+}
+
 static bool copy_file(void *with, const char *name, uint64_t size, const char *sha256_hex)
 {
 	struct copy *c = with;
-	char block[65536], sub[16];
-	uint64_t copied = 0;
-	ssize_t n;
+	char sub[16];
 
-	(void)sha256_hex;
 	if (strncmp(name, "blobs/", 6) == 0) {
 		snprintf(sub, sizeof sub, "%.8s", name);
 		if (!folder(c, "blobs") || !folder(c, sub))
 			return false;
 	}
 	own_fd int from = openat(c->from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	own_fd int to = openat(c->to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	own_fd int to = openat(c->to, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (from < 0 || to < 0)
 		return fault(c, name);
-	while ((n = read(from, block, sizeof block)) > 0) {
-		if (!write_all(to, block, (size_t)n))
-			return fault(c, name);
-		copied += (uint64_t)n;
-	}
-	if (n < 0 || copied != size || fchown(to, c->uid, c->gid) != 0 || fsync(to) != 0)
-		return fault(c, name);
-	return true;
+	if (!copy_bytes(c, from, to, name, size, sha256_hex))
+		return false;
+	return (fchown(to, c->uid, c->gid) == 0 && fsync(to) == 0) || fault(c, name);
 }
 
 /* A restore that did not come to its end left this, or one that did and was killed before it had set it aside. */
@@ -191,10 +204,14 @@ static bool bring(const char *dir)
 	own_fd int to = openat(state, NEW, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	c.from = from;
 	c.to = to;
-	if (to < 0 || fchown(to, c.uid, c.gid) != 0)
+	if (to < 0)
 		return fault(&c, NEW);
+	/* Until all of it is there the folder is root's, and nobody changes what is done below it by name. */
 	const char *why = manifest_read(from, &m, copy_file, &c);
-	return why == NULL && !c.failed && fsync(to) == 0;
+	if (why != NULL || c.failed)
+		return false;
+	/* Of the folders below it, too. */
+	return (fchown(to, c.uid, c.gid) == 0 && syncfs(to) == 0) || fault(&c, NEW);
 }
 
 struct outcome {

@@ -176,6 +176,12 @@ void audit_undone(struct audit *a, uint64_t now, uint64_t last, size_t n)
 	}
 }
 
+void audit_place(const struct audit *a, struct audit_mark *mark)
+{
+	mark->seq = a->seq;
+	memcpy(mark->hash, a->hash, sizeof mark->hash);
+}
+
 uint64_t audit_lost(const struct audit *a)
 {
 	return a->lost;
@@ -327,7 +333,7 @@ void audit_start(struct audit *a, struct store *store, const uint8_t config[32])
 	if (memcmp(mark.config, config, 32) != 0)
 		txn_audit(&t, &change);
 	memcpy(mark.config, config, 32);
-	mark.seq = a->seq;
+	audit_place(a, &mark);
 	audit_mark_put(&t, &mark);
 	if (txn_end(&t, ERR_OK) != ERR_OK)
 		log_warn("the audit log's place could not be recorded");
@@ -344,7 +350,7 @@ void audit_adopt(struct audit *a, struct store *store)
 	txn_init(&t, store, NULL);
 	(void)audit_mark_get(&t, &mark);
 	close_torn(a, store_now(store), &f);
-	mark.seq = a->seq;
+	audit_place(a, &mark);
 	mark.synced = 0;
 	audit_mark_put(&t, &mark);
 	if (txn_end(&t, ERR_OK) != ERR_OK)

@@ -32,10 +32,13 @@ struct audit_settings {
 };
 
 /* Opens or makes the file in log_dir, or ends the program with a sentence that names what is wrong with it. */
+struct audit_mark;
 struct audit *audit_open(const char *log_dir, const struct audit_settings *s);
 /* Compares the log with what the store committed, says what differs, and that we started. config: its digest. */
 void audit_start(struct audit *a, struct store *store, const uint8_t config[32]);
 void audit_close(struct audit *a);
+/* The place of the last line that was written. */
+void audit_place(const struct audit *a, struct audit_mark *mark);
 /* After a restore: the store is older than the log. From here on they belong together; nothing before counts as undone.
  */
 void audit_adopt(struct audit *a, struct store *store);

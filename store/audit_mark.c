@@ -1,6 +1,7 @@
 /* The record of how far the audit log belongs to what was committed; it lies in the table of the clock. */
 #include "gen/records.h"
 #include "store/txn.h"
+#include <stdio.h>
 #include <string.h>
 
 static struct key key_of_mark(void)
@@ -18,13 +19,16 @@ bool audit_mark_get(struct txn *t, struct audit_mark *mark)
 	mark->seq = r.seq;
 	mark->synced = r.synced;
 	memcpy(mark->config, r.config.p, sizeof mark->config);
+	(void)snprintf(mark->hash, sizeof mark->hash, "%s", r.hash);
 	return true;
 }
 
 void audit_mark_put(struct txn *t, const struct audit_mark *mark)
 {
-	struct rec_audit_mark r = {
-	    .seq = mark->seq, .synced = mark->synced, .config = {mark->config, sizeof mark->config}};
+	struct rec_audit_mark r = {.seq = mark->seq,
+				   .synced = mark->synced,
+				   .config = {mark->config, sizeof mark->config},
+				   .hash = mark->hash};
 	struct key k = key_of_mark();
 	uint8_t *p = txn_scratch(t);
 	table_put(t, T_CLOCK, &k, p, rec_put_audit_mark(p, STORE_SCRATCH, &r));

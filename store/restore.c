@@ -3,8 +3,9 @@
  * away meanwhile, nor have done again what was done:
  *  - every run that had not ended ends as failed, controller_restarted; no capability is left, so no budget;
  *  - a token is revoked unless it is known that it was not revoked since: by the store that is replaced, where that
- *    can still be read and is the one that was backed up, or else by an audit log without a gap since the backup. What
- * either of them revoked stays so. Where neither can tell, all tokens are revoked, unless the operator keeps them;
+ *    can still be read and is the one that was backed up, or else by its audit log, without a gap since the backup.
+ *    What either of them revoked stays so. Where neither can tell, all tokens are revoked, unless the operator
+ *    keeps them;
  *  - the latest moment ever acted upon is that of both stores, so what had expired stays expired.
  * Here the backup becomes a store of its own beside the one in use. Root, whose folder that is, exchanges the two
  * (cli/store_restore.c).
@@ -126,10 +127,16 @@ static bool among(const struct buf *list, const char *id)
 	return false;
 }
 
-/* What the audit log says since the backup. */
+/*
+ * What the audit log says since the backup. It may be another store's: that of the machine on which a backup is
+ * restored because its own was lost. So it tells something only where it holds the very line after which the backup
+ * was made, or the one behind that, which names it.
+ */
 struct log {
-	uint64_t since, next; /* next: the line's number that must come */
-	bool whole;           /* no line is missing, and none was lost */
+	uint64_t since, next;      /* next: the line's number that must come */
+	char prev[AUDIT_HASH + 1]; /* the hash of the line before that */
+	bool ours;                 /* that line was seen */
+	bool whole;                /* no line is missing, and none was lost */
 	struct buf revoked;
 };
 
@@ -139,9 +146,14 @@ static void log_line(struct log *l, const char *line, size_t n)
 	struct audit_seen seen;
 	if (!audit_read(line, n, &seen) || !seen.sound)
 		return;
+	if (seen.seq == l->since && strcmp(seen.hash, l->prev) == 0)
+		l->ours = true;
 	if (seen.seq > l->since) {
-		l->whole = l->whole && seen.seq == l->next;
+		bool follows = seen.seq == l->next && strcmp(seen.prev, l->prev) == 0;
+		l->whole = l->whole && follows;
+		l->ours = l->ours || (follows && seen.seq == l->since + 1);
 		l->next = seen.seq + 1;
+		memcpy(l->prev, seen.hash, sizeof l->prev);
 	}
 	if (seen.event_len == 10 && memcmp(seen.event, "audit.lost", 10) == 0 && seen.seq > l->since)
 		l->whole = false;
@@ -156,12 +168,13 @@ static void log_line(struct log *l, const char *line, size_t n)
 	buf_addc(&l->revoked, '\0');
 }
 
-static void read_log(const char *log_dir, uint64_t since, struct log *l)
+static void read_log(const char *log_dir, const struct audit_mark *was, struct log *l)
 {
 	char path[512], *line = NULL;
 	size_t room = 0;
 	ssize_t n;
-	*l = (struct log){.since = since, .next = since + 1, .whole = since > 0};
+	*l = (struct log){.since = was->seq, .next = was->seq + 1, .whole = was->seq > 0};
+	memcpy(l->prev, was->hash, sizeof l->prev);
 	buf_init(&l->revoked, 64 << 20);
 	for (unsigned k = AUDIT_GENERATIONS_MAX + 1; k-- > 0;) {
 		(void)snprintf(path, sizeof path, k == 0 ? "%s/%s" : "%s/%s.%u", log_dir, AUDIT_FILE, k);
@@ -175,6 +188,7 @@ static void read_log(const char *log_dir, uint64_t since, struct log *l)
 		fclose(f);
 	}
 	free(line);
+	l->whole = l->whole && l->ours;
 	if (buf_failed(&l->revoked))
 		fatal("no memory for the revocations of the audit log");
 }
@@ -325,7 +339,7 @@ int restore(const char *state_dir, const char *log_dir, bool keep_tokens)
 	txn_init(&t, s, NULL);
 	(void)audit_mark_get(&t, &was);
 	commit(&t);
-	read_log(log_dir, was.seq, &log);
+	read_log(log_dir, &was, &log);
 	/* Nothing is rotated away here: how much is kept is the service's to say. */
 	struct audit *a = audit_open(
 	    log_dir, &(struct audit_settings){.max_bytes = UINT32_MAX, .generations = AUDIT_GENERATIONS_MAX});

@@ -65,7 +65,7 @@ static void write_audit(struct txn *t, uint64_t *last)
 	if (*last == 0)
 		return;
 	(void)audit_mark_get(t, &mark);
-	mark.seq = *last;
+	audit_place(a, &mark);
 	mark.synced = synced ? *last : mark.synced;
 	audit_mark_put(t, &mark);
 }

@@ -100,6 +100,7 @@ void txn_audit(struct txn *t, const struct audit_line *line);
 struct audit_mark {
 	uint64_t seq, synced;
 	uint8_t config[32];
+	char hash[65]; /* of line seq; "" where it was written before hashes were kept */
 };
 bool audit_mark_get(struct txn *t, struct audit_mark *mark);
 void audit_mark_put(struct txn *t, const struct audit_mark *mark);

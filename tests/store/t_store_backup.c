@@ -1,170 +1,19 @@
-/*
- * "pinfold store" check, backup, compact and restore. What is restored is what was backed up, less every right that was
- * taken away or used since.
- */
+/* "pinfold store" check, backup and compact. What is backed up is of one moment, whatever others write meanwhile. */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "cli/audit.h"
-#include "lib/names.h"
-#include "tests/store/cli.h"
+#include "tests/store/care.h"
 #include "tests/store/old_form.h"
-#include "tests/store/steps.h"
-
-static const uint8_t hash[32] = {4};
-
-static int setup(void **state)
-{
-	(void)state;
-	/* Hundreds of durable files: where they cost nothing. */
-	rig_open(&rig, access("/dev/shm", W_OK) == 0 ? "/dev/shm" : NULL);
-	cli_open(&rig);
-	rig_start(&rig);
-	return steps_connect();
-}
-
-static void stop(void)
-{
-	assert_true(run_is("anchor").max_requests > 0); /* it has begun to listen to signals */
-	assert_int_equal(rig_stop(&rig, SIGTERM), 0);
-}
-
-/* The service has the store: from now on "pinfold store check" asks it. */
-static void start(void)
-{
-	struct st_ping m = {0};
-	struct st_ok ok;
-	rig_start(&rig);
-	assert_int_equal(st_call_ping(admin, &m, NULL, &ok, NULL), ERR_OK);
-}
-
-/* What was killed with its lock may still be dying. */
-static void wait_free(void)
-{
-	char path[300];
-	(void)snprintf(path, sizeof path, "%s/store/lock", rig.state);
-	for (int i = 0; i < 500; i++) {
-		int fd = open(path, O_RDWR);
-		bool is_free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
-		close(fd);
-		if (is_free)
-			return;
-		(void)usleep(20000);
-	}
-	fail_msg("the store is locked for ever");
-}
-
-static void sh(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void sh(const char *fmt, ...)
-{
-	char command[600];
-	va_list ap;
-	va_start(ap, fmt);
-	(void)vsnprintf(command, sizeof command, fmt, ap);
-	va_end(ap);
-	assert_int_equal(system(command), 0);
-}
-
-static void expect(const char *text)
-{
-	if (strstr(cli_said(), text) == NULL)
-		print_message("said: %s", cli_said());
-	assert_non_null(strstr(cli_said(), text));
-}
-
-#define STORE(wanted, text, ...)                               \
-	do {                                                   \
-		int status_ = cli_store(__VA_ARGS__);          \
-		if (status_ != (wanted))                       \
-			print_message("said: %s", cli_said()); \
-		assert_int_equal(status_, wanted);             \
-		expect(text);                                  \
-	} while (0)
-
-static enum err principal(const char *id)
-{
-	struct st_principal m = {.token_id = id, .hash = {hash, 32}};
-	struct st_principal_is is;
-	return FCGI(st_call_principal(fcgi, &m, NULL, &is, NULL));
-}
-
-static void token(const char *id)
-{
-	struct st_token_create m = {.tenant = "acme", .kind = 1, .token_id = id, .hash = {hash, 32}, .label = ""};
-	struct st_ok ok;
-	assert_int_equal(st_call_token_create(admin, &m, NULL, &ok, NULL), ERR_OK);
-}
-
-static void revoke_token(const char *id)
-{
-	struct st_token_revoke m = {.tenant = "acme", .token_id = id};
-	struct st_ok ok;
-	assert_int_equal(st_call_token_revoke(admin, &m, NULL, &ok, NULL), ERR_OK);
-}
-
-/* A run that has ended, with sources and a patch that are files. */
-static void ended(const char *run)
-{
-	static char bytes[40000];
-	struct st_run_create m = rig_run("acme", run);
-	struct st_run_state a;
-	struct st_ok ok;
-	struct st_run_work work;
-	struct st_events_taken taken;
-	struct st_artifact_put put = {.tenant = "acme", .run = run, .name = ART_PATCH};
-	struct st_run_start s = {.tenant = "acme", .run = run, .expires_at = UINT64_MAX};
-	memset(bytes, 'u', sizeof bytes);
-	memcpy(bytes, run, strlen(run));
-	int fds[2] = {rig_memfd("{}", 2), rig_memfd(bytes, sizeof bytes)}, patch = rig_memfd(bytes, 30000);
-	assert_int_equal(FCGI(st_call_run_create(fcgi, &m, fds, &a, NULL)), ERR_OK);
-	assert_int_equal(STEWARD(st_call_run_start(steward, &s, NULL, &work, NULL)), ERR_OK);
-	assert_int_equal(append(run, "t", 3000, 20, &taken), ERR_OK);
-	assert_int_equal(STEWARD(st_call_artifact_put(steward, &put, &patch, &ok, NULL)), ERR_OK);
-	assert_int_equal(finish(run, RUN_EV_COMPLETE, true, "", &a), ERR_OK);
-	close(fds[0]);
-	close(fds[1]);
-	close(patch);
-}
-
-static struct st_stats_are stats(void)
-{
-	struct st_stat m = {0};
-	struct st_stats_are a;
-	assert_int_equal(st_call_stat(admin, &m, NULL, &a, NULL), ERR_OK);
-	return a;
-}
-
-static enum err look(const char *run, struct st_run_is *a)
-{
-	struct st_run_get m = {.tenant = "acme", .run = run};
-	return FCGI(st_call_run_get(fcgi, &m, NULL, a, NULL));
-}
 
 static void first(void **state)
 {
 	(void)state;
-	assert_int_equal(rig_running(fcgi, steward, "acme", "anchor", 3), ERR_OK);
-	for (int i = 0; i < 30; i++) {
-		char run[32];
-		(void)snprintf(run, sizeof run, "run-%d", i);
-		ended(run);
-	}
-	token("lasting");
-	/* As an instance has it: the folder above the store is root's. */
-	sh("chown root:root %s && chmod 711 %s", rig.state, rig.state);
+	care_first(30);
 	STORE(0, "the store is whole", "check --contents");
 	STORE(0, "generation           1", "stat");
 	STORE(2, "store stat", "nonsense");
@@ -194,7 +43,7 @@ static void findings(void **state)
 	    {"token", "lasting\0", 8, false, ""},
 	    {"tenant", "acme\0", 5, true, "has no tenant"},
 	};
-	stop();
+	care_stop();
 	sh("cp -a %s/store %s/kept", rig.state, rig.state);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		if (cases[i].drop)
@@ -222,14 +71,8 @@ static void findings(void **state)
 	sh("rm -rf %s/store && cp -a %s/kept %s/store", rig.state, rig.state, rig.state);
 	STORE(0, "the store is whole", "check --contents");
 	sh("rm -rf %s/kept", rig.state);
-	start();
+	care_start();
 	STORE(0, "the store is whole", "check");
-}
-
-static void a_backup(const char *name)
-{
-	sh("rm -rf %s/%s", rig.dir, name);
-	STORE(0, "files", "backup %s/%s", rig.dir, name);
 }
 
 /* While others write, the parts fit together; its folder is root's alone; nothing is written over. */
@@ -425,246 +268,6 @@ static void held_back(void **state)
 	STORE(0, "the store is whole", "check --contents");
 }
 
-static unsigned sound_audit(void)
-{
-	char path[300];
-	struct audit_walk w = {0};
-	(void)snprintf(path, sizeof path, "%s/audit.log", rig.logs);
-	FILE *f = fopen(path, "r");
-	assert_non_null(f);
-	if (!audit_walk_file(&w, f))
-		fail_msg("%s", w.why);
-	fclose(f);
-	return (unsigned)w.gone;
-}
-
-/* What happens after every backup below. */
-static void meanwhile(const char *suffix)
-{
-	char id[64];
-	struct st_cap_is cap;
-	struct st_run_state a;
-	/* The run that goes on spends all it may, the queued one is started and ends. */
-	(void)snprintf(id, sizeof id, "spent-%s", suffix);
-	assert_int_equal(consume(id, &cap), ERR_OK);
-	assert_int_equal(consume(id, &cap), ERR_OK);
-	assert_int_equal(consume(id, &cap), ERR_MODEL_REQUEST_BUDGET_EXHAUSTED);
-	(void)snprintf(id, sizeof id, "queued-%s", suffix);
-	struct st_run_start s = {.tenant = "acme", .run = id, .expires_at = UINT64_MAX};
-	struct st_run_work work;
-	assert_int_equal(STEWARD(st_call_run_start(steward, &s, NULL, &work, NULL)), ERR_OK);
-	assert_int_equal(finish(id, RUN_EV_COMPLETE, true, "", &a), ERR_OK);
-	(void)snprintf(id, sizeof id, "stolen-%s", suffix);
-	revoke_token(id);
-	(void)snprintf(id, sizeof id, "later-%s", suffix);
-	token(id);
-	assert_int_equal(principal(id), ERR_OK);
-}
-
-static void before(const char *suffix)
-{
-	char id[64];
-	struct st_cap_is cap;
-	(void)snprintf(id, sizeof id, "spent-%s", suffix);
-	assert_int_equal(rig_running(fcgi, steward, "acme", id, 3), ERR_OK);
-	assert_int_equal(consume(id, &cap), ERR_OK);
-	(void)snprintf(id, sizeof id, "queued-%s", suffix);
-	struct st_run_create m = rig_run("acme", id);
-	m.idempotency = id;
-	assert_int_equal(rig_create(fcgi, &m, NULL), ERR_OK);
-	(void)snprintf(id, sizeof id, "done-%s", suffix);
-	ended(id);
-	(void)snprintf(id, sizeof id, "stolen-%s", suffix);
-	token(id);
-	(void)snprintf(id, sizeof id, "good-%s", suffix);
-	token(id);
-	a_backup("r");
-	meanwhile(suffix);
-}
-
-static void afterwards(const char *suffix, bool good)
-{
-	char id[64];
-	struct st_cap_is cap;
-	struct st_run_is is;
-	struct st_run_state a;
-	bool terminal;
-	(void)snprintf(id, sizeof id, "spent-%s", suffix);
-	assert_int_equal(consume(id, &cap), ERR_INACTIVE_RUN_TOKEN);
-	assert_int_equal(look(id, &is), ERR_OK);
-	assert_true(is.finished && !is.success);
-	assert_string_equal(is.error, "controller_restarted");
-	assert_non_null(strstr(events_of(id, &terminal), "run.failed"));
-	assert_true(terminal);
-	/* It ran in the meantime: it must not run again, and cannot be started. */
-	(void)snprintf(id, sizeof id, "queued-%s", suffix);
-	assert_int_equal(look(id, &is), ERR_OK);
-	assert_string_equal(is.error, "controller_restarted");
-	struct st_run_start s = {.tenant = "acme", .run = id, .expires_at = UINT64_MAX};
-	struct st_run_work work;
-	assert_int_equal(STEWARD(st_call_run_start(steward, &s, NULL, &work, NULL)), ERR_ILLEGAL_RUN_TRANSITION);
-	struct st_run_create m = rig_run("acme", "again");
-	m.idempotency = id;
-	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
-	assert_string_equal(a.run, id);
-	(void)snprintf(id, sizeof id, "done-%s", suffix);
-	assert_int_equal(look(id, &is), ERR_OK);
-	assert_true(is.success);
-	(void)snprintf(id, sizeof id, "stolen-%s", suffix);
-	assert_int_equal(principal(id), ERR_UNAUTHORIZED);
-	(void)snprintf(id, sizeof id, "later-%s", suffix);
-	assert_int_equal(principal(id), ERR_UNAUTHORIZED);
-	(void)snprintf(id, sizeof id, "good-%s", suffix);
-	assert_int_equal(principal(id), good ? ERR_OK : ERR_UNAUTHORIZED);
-	STORE(0, "the store is whole", "check --contents");
-	(void)sound_audit();
-	/* The run that every test needs. */
-	(void)rig_running(fcgi, steward, "acme", "anchor", 3);
-}
-
-static void nothing_comes_back(void **state)
-{
-	(void)state;
-	before("a");
-	STORE(1, "stop it first", "restore %s/r", rig.dir);
-	stop();
-	unsigned gone = sound_audit();
-	STORE(0, "known from the store that was replaced", "restore %s/r", rig.dir);
-	assert_non_null(strstr(cli_said(), "The store that was replaced is now store.before-"));
-	start();
-	afterwards("a", true);
-	assert_int_equal(stats().generation, 2);
-	assert_true(stats().restored_at > 0);
-	/* What the replaced store did is not said to be undone. */
-	assert_int_equal(sound_audit(), gone);
-}
-
-/* The replaced store cannot be read: the audit log knows the revocations. */
-static void the_log_knows(void **state)
-{
-	(void)state;
-	before("b");
-	stop();
-	sh("rm %s/store/log.*", rig.state);
-	STORE(0, "known from the audit log", "restore %s/r", rig.dir);
-	start();
-	afterwards("b", true);
-}
-
-/* There is another store at its place, which knows nothing of those tokens: it is no witness. */
-static void another_store(void **state)
-{
-	(void)state;
-	before("c");
-	stop();
-	sh("rm -rf %s/store && install -d -m 700 -o %d -g %d %s/store", rig.state, RIG_UID, RIG_UID, rig.state);
-	start();
-	rig_tenant(&rig, "acme");
-	assert_int_equal(rig_stop(&rig, SIGTERM), 0);
-	STORE(0, "known from the audit log", "restore %s/r", rig.dir);
-	start();
-	afterwards("c", true);
-}
-
-/* Neither can tell: no token is valid, unless they are kept on purpose. */
-static void nobody_knows(void **state)
-{
-	(void)state;
-	for (int keep = 0; keep < 2; keep++) {
-		const char *name = keep ? "e" : "d";
-		before(name);
-		stop();
-		sh("rm -rf %s/store", rig.state);
-		/* A line in the middle is missing; with the next one the log is gone altogether. */
-		sh(keep ? "rm %s/audit.log" : "sed -i '/run.finish/d' %s/audit.log", rig.logs);
-		STORE(0, keep ? "is NOT known, and --keep-tokens" : "so all tokens were revoked", "restore %s %s/r",
-		      keep ? "--keep-tokens" : "", rig.dir);
-		start();
-		if (keep) {
-			assert_int_equal(principal("good-e"), ERR_OK);
-			assert_int_equal(principal("stolen-e"), ERR_OK); /* as was said */
-		} else {
-			assert_int_equal(principal("good-d"), ERR_UNAUTHORIZED);
-			assert_int_equal(principal("stolen-d"), ERR_UNAUTHORIZED);
-			sh("rm %s/audit.log", rig.logs); /* it is not sound any more */
-			assert_true(WIFSIGNALED(rig_stop(&rig, SIGKILL)));
-			start();
-		}
-		(void)rig_running(fcgi, steward, "acme", "anchor", 3);
-	}
-}
-
-static void bad_backups(void **state)
-{
-	(void)state;
-	a_backup("x");
-	stop();
-	sh("cp -a %s/x %s/y && printf x | dd of=%s/y/pinfold.db conv=notrunc bs=1 seek=5000 2>/dev/null", rig.dir,
-	   rig.dir, rig.dir);
-	STORE(1, "has other contents than the manifest says", "restore %s/y", rig.dir);
-	sh("rm -rf %s/y && cp -a %s/x %s/y && rm $(find %s/y/blobs -type f | head -1)", rig.dir, rig.dir, rig.dir,
-	   rig.dir);
-	STORE(1, "No such file", "restore %s/y", rig.dir);
-	sh("rm -rf %s/y && cp -a %s/x %s/y && rm %s/y/manifest", rig.dir, rig.dir, rig.dir, rig.dir);
-	STORE(1, "there is no manifest", "restore %s/y", rig.dir);
-	sh("rm -rf %s/y && cp -a %s/x %s/y && sed -i '$d' %s/y/manifest", rig.dir, rig.dir, rig.dir, rig.dir);
-	STORE(1, "the manifest is cut off", "restore %s/y", rig.dir);
-	sh("sed -i '2i file 0000000000000000000000000000000000000000000000000000000000000000 1 ../../etc/x' "
-	   "%s/y/manifest",
-	   rig.dir);
-	STORE(1, "the manifest has a bad line", "restore %s/y", rig.dir);
-	/* All of that left the store alone. */
-	STORE(0, "the store is whole", "check");
-	assert_int_equal(system("true"), 0);
-	start();
-	assert_true(run_is("anchor").max_requests > 0);
-	sh("rm -rf %s/y", rig.dir);
-}
-
-/* Killed at any moment there is a store, the old one or the new. */
-static void killed_restores(void **state)
-{
-	(void)state;
-	char dir[200];
-	unsigned old = 0, new = 0;
-	(void)snprintf(dir, sizeof dir, "%s/x", rig.dir);
-	token("after-x");
-	for (unsigned us = 5000; us < 1200000; us += us < 200000 ? 15000 : 100000) {
-		stop();
-		pid_t pid = fork();
-		if (pid == 0) {
-			(void)setpgid(0, 0);
-			close(1);
-			execl("./cli/pinfold", "pinfold", "store", "restore", dir, (char *)NULL);
-			_exit(127);
-		}
-		(void)setpgid(pid, pid);
-		(void)usleep(us);
-		(void)kill(-pid, SIGKILL);
-		(void)waitpid(pid, NULL, 0);
-		wait_free();
-		start();
-		assert_true(run_is("anchor").max_requests > 0);
-		if (principal("after-x") == ERR_OK) {
-			old++;
-		} else {
-			new ++;
-			rig_running(fcgi, steward, "acme", "anchor", 3);
-			char id[32];
-			(void)snprintf(id, sizeof id, "after-x");
-			token(id);
-		}
-		STORE(0, "the store is whole", "check");
-	}
-	print_message("%u times the old store, %u times the new one\n", old, new);
-	assert_true(old > 0);
-	stop();
-	STORE(0, "restored", "restore %s", dir);
-	start();
-	STORE(0, "the store is whole", "check --contents");
-	(void)rig_running(fcgi, steward, "acme", "anchor", 3);
-}
-
 static void compaction(void **state)
 {
 	(void)state;
@@ -687,28 +290,18 @@ static void compaction(void **state)
 	assert_true(after < before_);
 	STORE(0, "the store is whole", "check --contents");
 	assert_true(WIFSIGNALED(rig_stop(&rig, SIGKILL)));
-	start();
+	care_start();
 	STORE(0, "the store is whole", "check --contents");
-	stop();
+	care_stop();
 	STORE(0, "the store is whole", "check --contents");
-	start();
+	care_start();
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(first),
-	    cmocka_unit_test(findings),
-	    cmocka_unit_test(while_others_write),
-	    cmocka_unit_test(killed_backups),
-	    cmocka_unit_test(held_back),
-	    cmocka_unit_test(compaction),
-	    cmocka_unit_test(nothing_comes_back),
-	    cmocka_unit_test(the_log_knows),
-	    cmocka_unit_test(another_store),
-	    cmocka_unit_test(bad_backups),
-	    cmocka_unit_test(killed_restores),
-	    cmocka_unit_test(nobody_knows),
+	    cmocka_unit_test(first),          cmocka_unit_test(findings),  cmocka_unit_test(while_others_write),
+	    cmocka_unit_test(killed_backups), cmocka_unit_test(held_back), cmocka_unit_test(compaction),
 	};
-	return cmocka_run_group_tests(tests, setup, steps_teardown);
+	return cmocka_run_group_tests(tests, care_setup, steps_teardown);
 }

@@ -1,0 +1,352 @@
+/* "pinfold store restore". What is restored is what was backed up, less every right that was taken away or used since.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/audit.h"
+#include "tests/store/care.h"
+
+/* What was killed with its lock may still be dying. */
+static void wait_free(void)
+{
+	char path[300];
+	(void)snprintf(path, sizeof path, "%s/store/lock", rig.state);
+	for (int i = 0; i < 500; i++) {
+		int fd = open(path, O_RDWR);
+		bool is_free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+		close(fd);
+		if (is_free)
+			return;
+		(void)usleep(20000);
+	}
+	fail_msg("the store is locked for ever");
+}
+
+static void first(void **state)
+{
+	(void)state;
+	care_first(10);
+}
+
+static unsigned sound_audit(void)
+{
+	char path[300];
+	struct audit_walk w = {0};
+	(void)snprintf(path, sizeof path, "%s/audit.log", rig.logs);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	if (!audit_walk_file(&w, f))
+		fail_msg("%s", w.why);
+	fclose(f);
+	return (unsigned)w.gone;
+}
+
+/* What happens after every backup below. */
+static void meanwhile(const char *suffix)
+{
+	char id[64];
+	struct st_cap_is cap;
+	struct st_run_state a;
+	/* The run that goes on spends all it may, the queued one is started and ends. */
+	(void)snprintf(id, sizeof id, "spent-%s", suffix);
+	assert_int_equal(consume(id, &cap), ERR_OK);
+	assert_int_equal(consume(id, &cap), ERR_OK);
+	assert_int_equal(consume(id, &cap), ERR_MODEL_REQUEST_BUDGET_EXHAUSTED);
+	(void)snprintf(id, sizeof id, "queued-%s", suffix);
+	struct st_run_start s = {.tenant = "acme", .run = id, .expires_at = UINT64_MAX};
+	struct st_run_work work;
+	assert_int_equal(STEWARD(st_call_run_start(steward, &s, NULL, &work, NULL)), ERR_OK);
+	assert_int_equal(finish(id, RUN_EV_COMPLETE, true, "", &a), ERR_OK);
+	(void)snprintf(id, sizeof id, "stolen-%s", suffix);
+	revoke_token(id);
+	(void)snprintf(id, sizeof id, "later-%s", suffix);
+	token(id);
+	assert_int_equal(principal(id), ERR_OK);
+}
+
+static void before(const char *suffix)
+{
+	char id[64];
+	struct st_cap_is cap;
+	(void)snprintf(id, sizeof id, "spent-%s", suffix);
+	assert_int_equal(rig_running(fcgi, steward, "acme", id, 3), ERR_OK);
+	assert_int_equal(consume(id, &cap), ERR_OK);
+	(void)snprintf(id, sizeof id, "queued-%s", suffix);
+	struct st_run_create m = rig_run("acme", id);
+	m.idempotency = id;
+	assert_int_equal(rig_create(fcgi, &m, NULL), ERR_OK);
+	(void)snprintf(id, sizeof id, "done-%s", suffix);
+	ended(id);
+	(void)snprintf(id, sizeof id, "stolen-%s", suffix);
+	token(id);
+	(void)snprintf(id, sizeof id, "good-%s", suffix);
+	token(id);
+	a_backup("r");
+	meanwhile(suffix);
+}
+
+static void afterwards(const char *suffix, bool good)
+{
+	char id[64];
+	struct st_cap_is cap;
+	struct st_run_is is;
+	struct st_run_state a;
+	bool terminal;
+	(void)snprintf(id, sizeof id, "spent-%s", suffix);
+	assert_int_equal(consume(id, &cap), ERR_INACTIVE_RUN_TOKEN);
+	assert_int_equal(look(id, &is), ERR_OK);
+	assert_true(is.finished && !is.success);
+	assert_string_equal(is.error, "controller_restarted");
+	assert_non_null(strstr(events_of(id, &terminal), "run.failed"));
+	assert_true(terminal);
+	/* It ran in the meantime: it must not run again, and cannot be started. */
+	(void)snprintf(id, sizeof id, "queued-%s", suffix);
+	assert_int_equal(look(id, &is), ERR_OK);
+	assert_string_equal(is.error, "controller_restarted");
+	struct st_run_start s = {.tenant = "acme", .run = id, .expires_at = UINT64_MAX};
+	struct st_run_work work;
+	assert_int_equal(STEWARD(st_call_run_start(steward, &s, NULL, &work, NULL)), ERR_ILLEGAL_RUN_TRANSITION);
+	struct st_run_create m = rig_run("acme", "again");
+	m.idempotency = id;
+	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+	assert_string_equal(a.run, id);
+	(void)snprintf(id, sizeof id, "done-%s", suffix);
+	assert_int_equal(look(id, &is), ERR_OK);
+	assert_true(is.success);
+	(void)snprintf(id, sizeof id, "stolen-%s", suffix);
+	assert_int_equal(principal(id), ERR_UNAUTHORIZED);
+	(void)snprintf(id, sizeof id, "later-%s", suffix);
+	assert_int_equal(principal(id), ERR_UNAUTHORIZED);
+	(void)snprintf(id, sizeof id, "good-%s", suffix);
+	assert_int_equal(principal(id), good ? ERR_OK : ERR_UNAUTHORIZED);
+	STORE(0, "the store is whole", "check --contents");
+	(void)sound_audit();
+	/* The run that every test needs. */
+	(void)rig_running(fcgi, steward, "acme", "anchor", 3);
+}
+
+static void nothing_comes_back(void **state)
+{
+	(void)state;
+	before("a");
+	STORE(1, "stop it first", "restore %s/r", rig.dir);
+	care_stop();
+	unsigned gone = sound_audit();
+	STORE(0, "known from the store that was replaced", "restore %s/r", rig.dir);
+	assert_non_null(strstr(cli_said(), "The store that was replaced is now store.before-"));
+	care_start();
+	afterwards("a", true);
+	assert_int_equal(stats().generation, 2);
+	assert_true(stats().restored_at > 0);
+	/* What the replaced store did is not said to be undone. */
+	assert_int_equal(sound_audit(), gone);
+}
+
+/* The replaced store cannot be read: the audit log knows the revocations. */
+static void the_log_knows(void **state)
+{
+	(void)state;
+	before("b");
+	care_stop();
+	sh("rm %s/store/log.*", rig.state);
+	STORE(0, "known from the audit log", "restore %s/r", rig.dir);
+	care_start();
+	afterwards("b", true);
+}
+
+/* There is another store at its place, which knows nothing of those tokens: it is no witness. */
+static void another_store(void **state)
+{
+	(void)state;
+	before("c");
+	care_stop();
+	sh("rm -rf %s/store && install -d -m 700 -o %d -g %d %s/store", rig.state, RIG_UID, RIG_UID, rig.state);
+	care_start();
+	rig_tenant(&rig, "acme");
+	assert_int_equal(rig_stop(&rig, SIGTERM), 0);
+	STORE(0, "known from the audit log", "restore %s/r", rig.dir);
+	care_start();
+	afterwards("c", true);
+}
+
+/*
+ * The machine was lost and the backup is restored on a new one, whose service has run and has a log of its own: it
+ * knows nothing of the old machine's tokens, whether it is shorter than the lost one or longer.
+ */
+static void another_machine(void **state)
+{
+	(void)state;
+	for (unsigned more = 0; more < 2; more++) {
+		char id[32];
+		const char *name = more ? "n" : "m";
+		before(name);
+		care_stop();
+		sh("mkdir %s/lost && mv %s/store %s/lost/ && mv %s/audit.log* %s/lost/ && install -d -m 700 -o %d -g "
+		   "%d "
+		   "%s/store",
+		   rig.dir, rig.state, rig.dir, rig.logs, rig.dir, RIG_UID, RIG_UID, rig.state);
+		care_start();
+		rig_tenant(&rig, "acme");
+		for (unsigned i = 0; i < 1000 * more; i++) {
+			(void)snprintf(id, sizeof id, "new-%u", i);
+			token(id);
+		}
+		assert_int_equal(rig_stop(&rig, SIGTERM), 0);
+		STORE(0, "so all tokens were revoked", "restore %s/r", rig.dir);
+		care_start();
+		afterwards(name, false);
+		/* The lost log was found after all. */
+		care_stop();
+		sh("rm -r %s/store %s/audit.log* && mv %s/lost/audit.log* %s/", rig.state, rig.logs, rig.dir, rig.logs);
+		STORE(0, "known from the audit log", "restore %s/r", rig.dir);
+		care_start();
+		afterwards(name, true);
+		sh("rm -r %s/lost", rig.dir);
+	}
+}
+
+/* Neither can tell: no token is valid, unless they are kept on purpose. */
+static void nobody_knows(void **state)
+{
+	(void)state;
+	for (int keep = 0; keep < 2; keep++) {
+		const char *name = keep ? "e" : "d";
+		before(name);
+		care_stop();
+		sh("rm -rf %s/store", rig.state);
+		/* A line in the middle is missing; with the next one the log is gone altogether. */
+		sh(keep ? "rm %s/audit.log" : "sed -i '/run.finish/d' %s/audit.log", rig.logs);
+		STORE(0, keep ? "is NOT known, and --keep-tokens" : "so all tokens were revoked", "restore %s %s/r",
+		      keep ? "--keep-tokens" : "", rig.dir);
+		care_start();
+		if (keep) {
+			assert_int_equal(principal("good-e"), ERR_OK);
+			assert_int_equal(principal("stolen-e"), ERR_OK); /* as was said */
+		} else {
+			assert_int_equal(principal("good-d"), ERR_UNAUTHORIZED);
+			assert_int_equal(principal("stolen-d"), ERR_UNAUTHORIZED);
+			sh("rm %s/audit.log", rig.logs); /* it is not sound any more */
+			assert_true(WIFSIGNALED(rig_stop(&rig, SIGKILL)));
+			care_start();
+		}
+		(void)rig_running(fcgi, steward, "acme", "anchor", 3);
+	}
+}
+
+static void bad_backups(void **state)
+{
+	(void)state;
+	a_backup("x");
+	care_stop();
+	sh("cp -a %s/x %s/y && printf x | dd of=%s/y/pinfold.db conv=notrunc bs=1 seek=5000 2>/dev/null", rig.dir,
+	   rig.dir, rig.dir);
+	STORE(1, "has other contents than the manifest says", "restore %s/y", rig.dir);
+	sh("rm -rf %s/y && cp -a %s/x %s/y && rm $(find %s/y/blobs -type f | head -1)", rig.dir, rig.dir, rig.dir,
+	   rig.dir);
+	STORE(1, "No such file", "restore %s/y", rig.dir);
+	sh("rm -rf %s/y && cp -a %s/x %s/y && rm %s/y/manifest", rig.dir, rig.dir, rig.dir, rig.dir);
+	STORE(1, "there is no manifest", "restore %s/y", rig.dir);
+	sh("rm -rf %s/y && cp -a %s/x %s/y && sed -i '$d' %s/y/manifest", rig.dir, rig.dir, rig.dir, rig.dir);
+	STORE(1, "the manifest is cut off", "restore %s/y", rig.dir);
+	sh("sed -i '2i file 0000000000000000000000000000000000000000000000000000000000000000 1 ../../etc/x' "
+	   "%s/y/manifest",
+	   rig.dir);
+	STORE(1, "the manifest has a bad line", "restore %s/y", rig.dir);
+	/* All of that left the store alone. */
+	STORE(0, "the store is whole", "check");
+	assert_int_equal(system("true"), 0);
+	care_start();
+	assert_true(run_is("anchor").max_requests > 0);
+	sh("rm -rf %s/y", rig.dir);
+}
+
+/* Killed at any moment there is a store, the old one or the new. */
+static void killed_restores(void **state)
+{
+	(void)state;
+	char dir[200];
+	unsigned old = 0, new = 0;
+	(void)snprintf(dir, sizeof dir, "%s/x", rig.dir);
+	token("after-x");
+	for (unsigned us = 5000; us < 1200000; us += us < 200000 ? 15000 : 100000) {
+		care_stop();
+		pid_t pid = fork();
+		if (pid == 0) {
+			(void)setpgid(0, 0);
+			close(1);
+			execl("./cli/pinfold", "pinfold", "store", "restore", dir, (char *)NULL);
+			_exit(127);
+		}
+		(void)setpgid(pid, pid);
+		(void)usleep(us);
+		(void)kill(-pid, SIGKILL);
+		(void)waitpid(pid, NULL, 0);
+		wait_free();
+		care_start();
+		assert_true(run_is("anchor").max_requests > 0);
+		if (principal("after-x") == ERR_OK) {
+			old++;
+		} else {
+			new ++;
+			rig_running(fcgi, steward, "acme", "anchor", 3);
+			char id[32];
+			(void)snprintf(id, sizeof id, "after-x");
+			token(id);
+		}
+		STORE(0, "the store is whole", "check");
+	}
+	print_message("%u times the old store, %u times the new one\n", old, new);
+	assert_true(old > 0);
+	care_stop();
+	STORE(0, "restored", "restore %s", dir);
+	care_start();
+	STORE(0, "the store is whole", "check --contents");
+	(void)rig_running(fcgi, steward, "acme", "anchor", 3);
+}
+
+/*
+ * Root copies by name into a folder that becomes the store's user's. Until that moment it is root's: a process of that
+ * user, were one there, could put a link in its way and have root write and give away files elsewhere.
+ */
+static void nobodys_by_then(void **state)
+{
+	(void)state;
+	char link[300], elsewhere[200];
+	int status;
+	(void)snprintf(link, sizeof link, "%s/store.new/blobs", rig.state);
+	(void)snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", rig.dir);
+	care_stop();
+	sh("install -d -m 777 %s", elsewhere);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (setgid(RIG_UID) != 0 || setuid(RIG_UID) != 0)
+			_exit(2);
+		while (symlink(elsewhere, link) != 0 && errno != EEXIST) {
+		}
+		_exit(errno == EEXIST ? 0 : 1);
+	}
+	STORE(0, "restored", "restore %s/x", rig.dir);
+	(void)kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_false(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+	sh("rmdir %s", elsewhere);
+	care_start();
+	STORE(0, "the store is whole", "check --contents");
+	(void)rig_running(fcgi, steward, "acme", "anchor", 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(first),           cmocka_unit_test(nothing_comes_back), cmocka_unit_test(the_log_knows),
+	    cmocka_unit_test(another_store),   cmocka_unit_test(another_machine),    cmocka_unit_test(bad_backups),
+	    cmocka_unit_test(nobodys_by_then), cmocka_unit_test(killed_restores),    cmocka_unit_test(nobody_knows),
+	};
+	return cmocka_run_group_tests(tests, care_setup, steps_teardown);
+}
