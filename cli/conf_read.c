@@ -195,7 +195,11 @@ static void take_global(struct out *o, cfg_t *c)
 	     .audit_generations = (uint32_t)number(o, c, "audit_generations", 1, 99),
 	     .keep_artifacts_days = (uint32_t)number(o, c, "keep_artifacts_days", 0, 36500),
 	     .keep_runs_days = (uint32_t)number(o, c, "keep_runs_days", 0, 36500),
-	     .keep_tokens_days = (uint32_t)number(o, c, "keep_tokens_days", 0, 36500));
+	     .keep_tokens_days = (uint32_t)number(o, c, "keep_tokens_days", 0, 36500),
+	     .run_token_secret = cfg_getstr(c, "run_token_secret"),
+	     .run_token_secret_next = cfg_getstr(c, "run_token_secret_next"));
+	if (cfg_getstr(c, "run_token_secret")[0] == '\0')
+		complain(o, "run_token_secret must name a secret");
 	if (strcmp(cfg_getstr(c, "audit_content"), "none") != 0 && strcmp(cfg_getstr(c, "audit_content"), "full") != 0)
 		complain(o, "audit_content must be full or none");
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)

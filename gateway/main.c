@@ -70,14 +70,14 @@ static void load(struct app *app)
 	if (!secrets_read(&app->secrets, CHILD_FD_SECRETS))
 		fatal("cannot read the secrets");
 	close(CHILD_FD_SECRETS);
-	app->token_key = secrets_find(&app->secrets, "run-token");
-	app->token_next = secrets_find(&app->secrets, "run-token.next");
+	const char *run_secret = conf_run_secret(&app->conf), *next = app->conf.global.run_token_secret_next;
+	app->token_key = secrets_find(&app->secrets, run_secret);
+	app->token_next = *next ? secrets_find(&app->secrets, next) : NULL;
 	if (!app->token_key || app->token_key->n < TOKEN_SECRET_MIN)
-		fatal("the secret run-token is missing or shorter than %d bytes: remove its file and run \"pinfold "
-		      "setup\"",
-		      TOKEN_SECRET_MIN);
-	if (app->token_next && app->token_next->n < TOKEN_SECRET_MIN)
-		fatal("the secret run-token.next is shorter than %d bytes", TOKEN_SECRET_MIN);
+		fatal("the secret %s is missing or shorter than %d bytes: remove its file and run \"pinfold setup\"",
+		      run_secret, TOKEN_SECRET_MIN);
+	if (*next && (!app->token_next || app->token_next->n < TOKEN_SECRET_MIN))
+		fatal("the secret %s is missing or shorter than %d bytes", next, TOKEN_SECRET_MIN);
 	app->model_timeout_ms =
 	    app->conf.global.model_timeout_ms ? app->conf.global.model_timeout_ms : MODEL_TIMEOUT_MS;
 	snprintf(path, sizeof path, "%s/" PLACE_STORE_SOCK, app->conf.global.run_dir);

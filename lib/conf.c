@@ -285,6 +285,11 @@ void conf_free(struct conf *c)
 	memset(c, 0, sizeof *c);
 }
 
+const char *conf_run_secret(const struct conf *c)
+{
+	return *c->global.run_token_secret != '\0' ? c->global.run_token_secret : "run-token";
+}
+
 const struct cf_role *conf_role(const struct conf *c, const char *name)
 {
 	for (uint32_t i = 0; i < c->nroles; i++)

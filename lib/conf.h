@@ -41,6 +41,8 @@ struct conf {
  * missing END, a second GLOBAL or a name that refers to nothing is refused. */
 const char *conf_load(struct conf *c, int fd);
 void conf_free(struct conf *c);
+/* The name of the secret that signs run tokens. */
+const char *conf_run_secret(const struct conf *c);
 const struct cf_role *conf_role(const struct conf *c, const char *name);
 const struct conf_tenant *conf_tenant(const struct conf *c, const char *name);
 const struct cf_profile *conf_profile(const struct conf *c, const char *name);

@@ -53,11 +53,11 @@ static void read_secrets(void)
 	if (!secrets_read(&app.secrets, CHILD_FD_SECRETS))
 		fatal("the secrets that sandboxd passes on are malformed");
 	close(CHILD_FD_SECRETS);
-	app.run_key = secrets_find(&app.secrets, "run-token");
+	const char *name = conf_run_secret(&app.conf);
+	app.run_key = secrets_find(&app.secrets, name);
 	if (app.run_key == NULL || app.run_key->n < TOKEN_SECRET_MIN)
-		fatal("the secret run-token is missing or shorter than %d bytes: remove its file and run \"pinfold "
-		      "setup\"",
-		      TOKEN_SECRET_MIN);
+		fatal("the secret %s is missing or shorter than %d bytes: remove its file and run \"pinfold setup\"",
+		      name, TOKEN_SECRET_MIN);
 }
 
 static void open_store(void)

@@ -42,6 +42,7 @@ static struct {
 	struct cf_profile profiles[ITEMS];
 	struct cf_secret secrets[ITEMS];
 	uint32_t nproviders, nprofiles, nsecrets, timeout_ms;
+	bool next;
 } given;
 
 static void answer(enum err e)
@@ -66,8 +67,9 @@ static void add_secret(struct harness *h, const char *name, const char *value)
 	buf_adds(h->secrets, name);
 	buf_add(h->secrets, size, 2);
 	buf_add(h->secrets, value, n);
-	if (strcmp(name, "run-token") == 0)
+	if (strcmp(name, "signing") == 0)
 		secret_set(&h->run_key, value, n);
+	given.next = given.next || strcmp(name, "signing-next") == 0;
 	given.secrets[given.nsecrets++] = (struct cf_secret){.name = keep(name), .role = "gateway"};
 }
 
@@ -91,7 +93,8 @@ static int make_conf(const struct harness *h)
 	snprintf(log, sizeof log, "%s/state", h->dir);
 	PUT(global, .run_dir = run, .state_dir = state, .log_dir = log, .libexec_dir = h->bin, .gateway_port = 9797,
 	    .box_uid_base = 2000002000, .max_boxes = HARNESS_BOXES, .fcgi_threads = 2, .fcgi_threads_max = 4,
-	    .request_deadline_ms = 20000, .model_timeout_ms = given.timeout_ms, .web_gid = 33);
+	    .request_deadline_ms = 20000, .model_timeout_ms = given.timeout_ms, .web_gid = 33,
+	    .run_token_secret = "signing", .run_token_secret_next = given.next ? "signing-next" : "");
 	for (uint32_t i = 0; i < 4; i++)
 		PUT(role, .name = roles[i], .uid = HARNESS_UID + i, .gid = HARNESS_UID + i);
 	PUT(shared_gid, .gid = HARNESS_UID + 100);

@@ -268,7 +268,7 @@ def clock_cases(rig, tap, clock):
 
 def rig_with(top, tap, env, timeout):
     rig = Rig(top, env)
-    rig.tell("secret", "run-token", RUN_SECRET)
+    rig.tell("secret", "signing", RUN_SECRET)
     rig.tell("secret", "key", KEY)
     rig.tell("timeout", timeout)
     rig.tell("provider", "p-main", tap.url, "-", "key", 1)

@@ -68,8 +68,8 @@ def main():
     closed.s.close()
     rig = Rig(top, env)
     try:
-        rig.tell("secret", "run-token", RUN_SECRET)
-        rig.tell("secret", "run-token.next", NEXT_SECRET)
+        rig.tell("secret", "signing", RUN_SECRET)
+        rig.tell("secret", "signing-next", NEXT_SECRET)
         rig.tell("secret", "key", KEY)
         rig.tell("missing", "missing")
         rig.tell("timeout", 3000)
@@ -94,7 +94,8 @@ def main():
                     traceback.print_exc()
                     check(False, name + " broke off")
         no_trace(rig, model)
-        check(start_fails(top + "/short", [("run-token", "x" * 31)]), "a secret of 31 bytes is refused")
+        check(start_fails(top + "/short", [("signing", "x" * 31)]), "a secret of 31 bytes is refused")
+        check(start_fails(top + "/next", [("signing", "x" * 32), ("signing-next", "x" * 31)]), "a next secret of 31 bytes is refused")
         check(start_fails(top + "/none", [("key", KEY)]), "no run secret is refused")
         rig.stop()
         deadline = time.time() + 5

@@ -45,7 +45,8 @@ static int make_conf(const struct stage *s)
 			      .libexec_dir = r->dir,
 			      .gateway_port = STAGE_PORT,
 			      .max_concurrent_runs = s->max_concurrent_runs,
-			      .queue_seconds = s->queue_seconds};
+			      .queue_seconds = s->queue_seconds,
+			      .run_token_secret = "signing"};
 	frame(fd, buf, cf_put_global(buf, sizeof buf, 0, &g));
 	struct cf_role stored = {.name = "stored", .uid = RIG_UID, .gid = RIG_UID};
 	frame(fd, buf, cf_put_role(buf, sizeof buf, 0, &stored));
@@ -55,7 +56,7 @@ static int make_conf(const struct stage *s)
 	}
 	struct cf_shared_gid gid = {.gid = RIG_UID};
 	frame(fd, buf, cf_put_shared_gid(buf, sizeof buf, 0, &gid));
-	struct cf_secret secret = {.name = "run-token", .role = "steward"};
+	struct cf_secret secret = {.name = "signing", .role = "steward"};
 	frame(fd, buf, cf_put_secret(buf, sizeof buf, 0, &secret));
 	struct cf_provider provider = {.name = "scripted", .protocol = "openai", .base_url = "https://localhost/v1"};
 	frame(fd, buf, cf_put_provider(buf, sizeof buf, 0, &provider));
@@ -147,11 +148,11 @@ static void child(const struct stage *s, int control, int secrets)
 void stage_fork(struct stage *s, const char *secret)
 {
 	int pair[2], pipes[2];
-	uint8_t n = (uint8_t)strlen("run-token");
+	uint8_t n = (uint8_t)strlen("signing");
 	uint8_t len[2] = {0, (uint8_t)strlen(secret)};
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-	assert_true(write_all(pipes[1], &n, 1) && write_all(pipes[1], "run-token", n) && write_all(pipes[1], len, 2) &&
+	assert_true(write_all(pipes[1], &n, 1) && write_all(pipes[1], "signing", n) && write_all(pipes[1], len, 2) &&
 		    write_all(pipes[1], secret, strlen(secret)));
 	close(pipes[1]);
 	s->pid = fork();
