@@ -105,6 +105,36 @@ const struct json *fetch_run(const struct cli *cli, const char *run, struct aren
 	return v;
 }
 
+/* ": 5 run, 1 failed, 2 skipped" */
+static void print_counts(const struct json *counts)
+{
+	static const char *const names[] = {"run", "failed", "skipped"};
+	const char *before = ": ";
+	int64_t n;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const struct json *v = json_get(counts, names[i]);
+		if (v == NULL || !json_int(v, 0, UINT32_MAX, &n) || (n == 0 && i > 0))
+			continue;
+		printf("%s%lld %s", before, (long long)n, names[i]);
+		before = ", ";
+	}
+}
+
+/* What should make one look twice, a line each. */
+static void print_flags(const struct json *flags)
+{
+	for (const struct json *f = flags->child; f != NULL; f = f->next) {
+		fputs("         note: ", stdout);
+		say_foreign(stdout, member(f, "flag"), strlen(member(f, "flag")));
+		if (member(f, "path")[0] != '\0') {
+			fputc(' ', stdout);
+			say_foreign(stdout, member(f, "path"), strlen(member(f, "path")));
+		}
+		fputc('\n', stdout);
+	}
+}
+
 static void print_check(const struct json *check)
 {
 	const struct json *ok = json_get(check, "ok");
@@ -118,7 +148,22 @@ static void print_check(const struct json *check)
 			fputc(' ', stdout);
 			say_foreign(stdout, w->text, w->len);
 		}
+	const char *outcome = member(check, "outcome");
+	const struct json *tests = json_get(check, "tests"), *upload = json_get(check, "uploadTests");
+	if (outcome[0] != '\0' && strcmp(outcome, "passed") != 0 && strcmp(outcome, "failed") != 0) {
+		fputs(" (", stdout);
+		say_foreign(stdout, outcome, strlen(outcome));
+		fputc(')', stdout);
+	}
+	if (tests != NULL)
+		print_counts(tests);
+	if (upload != NULL) {
+		fputs("; on the upload", stdout);
+		print_counts(upload);
+	}
 	fputc('\n', stdout);
+	if (json_get(check, "flags") != NULL)
+		print_flags(json_get(check, "flags"));
 }
 
 /* A patch is many lines; each is made safe by itself. */

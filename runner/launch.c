@@ -163,6 +163,52 @@ static bool agent_pipe(int p[2])
 }
 
 /*
+ * Keeps n bytes where they belong: the first half of the buffer is filled once, the second again and again, so
+ * that the beginning and the end of what was printed stay (a test runner says at the end what it ran).
+ */
+static void keep(const struct launch *l, struct outcome *o, const uint8_t *p, size_t n)
+{
+	size_t head = l->output_cap / 2, ring = l->output_cap - head;
+	while (n > 0 && l->output_cap > 0) {
+		size_t at =
+		    o->printed < l->output_cap ? (size_t)o->printed : head + (size_t)((o->printed - head) % ring);
+		size_t room = l->output_cap - at, take = n < room ? n : room;
+		memcpy(l->output + at, p, take);
+		o->printed += take;
+		p += take;
+		n -= take;
+	}
+	o->printed += n; /* where nothing is kept */
+}
+
+static void reverse(uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n / 2; i++) {
+		uint8_t c = p[i];
+		p[i] = p[n - 1 - i];
+		p[n - 1 - i] = c;
+	}
+}
+
+/* Nothing more comes: the ring is turned so that its oldest byte is first, and the gap is marked. The mark ends
+ * in no newline: the rest of a line is no line. */
+static void keep_end(const struct launch *l, struct outcome *o)
+{
+	static const char gap[] = "\n[... more was printed than is kept ...] ";
+	size_t head = l->output_cap / 2, ring = l->output_cap - head;
+	o->truncated = o->printed > l->output_cap;
+	o->output_n = o->truncated ? l->output_cap : (size_t)o->printed;
+	if (!o->truncated || ring == 0)
+		return;
+	size_t oldest = (size_t)((o->printed - head) % ring);
+	reverse(l->output + head, oldest);
+	reverse(l->output + head + oldest, ring - oldest);
+	reverse(l->output + head, ring);
+	if (ring > sizeof gap)
+		memcpy(l->output + head, gap, sizeof gap - 1);
+}
+
+/*
  * Takes what is there, keeps what fits. Bounded, so that a busy writer cannot hold the loop. At the end
  * (nobody holds the other side any more) *fd becomes -1, which poll leaves out.
  */
@@ -175,11 +221,7 @@ static void drain(int *fd, const struct launch *l, struct outcome *o)
 			*fd = -1;
 		if (n <= 0)
 			return;
-		size_t room = l->output_cap - o->output_n, take = (size_t)n < room ? (size_t)n : room;
-		if (take)
-			memcpy(l->output + o->output_n, waste, take);
-		o->output_n += take;
-		o->truncated = o->truncated || take < (size_t)n;
+		keep(l, o, waste, (size_t)n);
 	}
 }
 
@@ -235,6 +277,7 @@ static void watch(const struct warden *w, const struct launch *l, pid_t child, i
 		wait_a_little(-1, w->control, 2);
 	}
 	drain(&out, l, o);
+	keep_end(l, o);
 	o->duration_ms = (uint32_t)least(timer_ms() - begin, UINT32_MAX);
 }
 

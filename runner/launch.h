@@ -23,7 +23,7 @@ struct launch {
 	const void *arg;
 	const char *cwd;
 	uint64_t limit_ms;
-	uint8_t *output; /* standard output and error; the first output_cap bytes are kept */
+	uint8_t *output; /* standard output and error: all, or the two ends of it, within output_cap bytes */
 	size_t output_cap;
 };
 
@@ -33,6 +33,7 @@ struct outcome {
 	bool timed_out, stopped, truncated;
 	uint32_t duration_ms;
 	size_t output_n;
+	uint64_t printed;
 	const char *step; /* what failed when not started, and its errno */
 	int errnum;
 	bool clean; /* no process of the agent's is left */

@@ -69,6 +69,24 @@ static const char *const git_steps[][14] = {
      "--no-verify", "--allow-empty", "-m", "base", NULL},
 };
 
+/*
+ * In a check box, after the changes: new files are noted in the index, without their content, so that `git diff`
+ * sees them too; otherwise `git diff --check` would pass whatever stood in them.
+ */
+static const char *const git_note[] = {"/usr/bin/git",
+				       "-c",
+				       "core.hooksPath=/dev/null",
+				       "-c",
+				       "core.autocrlf=false",
+				       "-c",
+				       "core.safecrlf=false",
+				       "add",
+				       "--intent-to-add",
+				       "--ignore-removal",
+				       "-f",
+				       ".",
+				       NULL};
+
 static void broken(struct app *a, enum err code, const char *detail)
 {
 	struct bn_broken m = {.code = (uint16_t)code, .detail = detail};
@@ -131,6 +149,7 @@ static bool prepare(struct app *a, struct launch l, const char *what)
 static bool make_workspace(struct app *a)
 {
 	struct unpack u = {.upload = BOX_FD_UPLOAD};
+	struct launch note = {.argv = git_note, .env = git_env, .cwd = "/workspace/source", .limit_ms = GIT_MS};
 	if (!prepare(a, (struct launch){.inside = unpack_base, .arg = &u, .limit_ms = UNPACK_MS}, "unpacking"))
 		return false;
 	for (size_t i = 0; i < sizeof git_steps / sizeof *git_steps; i++) {
@@ -140,7 +159,9 @@ static bool make_workspace(struct app *a)
 			return false;
 	}
 	struct launch changes = {.inside = unpack_changes, .arg = &u, .limit_ms = UNPACK_MS};
-	return a->plan.kind == PLAN_WORK || prepare(a, changes, "applying the changes");
+	if (a->plan.kind == PLAN_WORK)
+		return true;
+	return prepare(a, changes, "applying the changes") && prepare(a, note, "noting the changes");
 }
 
 /* Runs an agent or a check. Its outcome, with the output in a->output; not started when already stopping. */

@@ -11,6 +11,7 @@
 #include "lib/conf.h"
 #include "lib/names.h"
 #include "lib/secret.h"
+#include "steward/checks.h"
 #include "steward/judge.h"
 #include "steward/queue.h"
 #include "steward/request.h"
@@ -54,18 +55,10 @@ enum step {
 	STEP__COUNT
 };
 
-enum outcome {
-	OUTCOME_NONE,
-	OUTCOME_PASSED,
-	OUTCOME_FAILED,
-	OUTCOME_NO_TESTS,
-	OUTCOME_TIMEOUT,
-	OUTCOME_KILLED,
-	OUTCOME__COUNT
-};
-
 struct check_result {
-	enum outcome outcome; /* NONE: did not run */
+	enum outcome outcome;       /* NONE: did not run */
+	struct check_counts counts; /* as printed */
+	struct check_counts upload; /* the same check on the upload as it came; known only where that was asked */
 	int32_t exit_code;
 	uint32_t duration_ms;
 	bool truncated;
@@ -99,6 +92,7 @@ struct run {
 	int bundle_fd;         /* what the next box gets; kept until it is SPAWNED */
 	int work_fd, check_fd; /* results */
 	size_t check_at;       /* which check is next, or running */
+	bool comparing;        /* it runs on the upload alone, to count its tests: nothing it does fails the run */
 	struct judge judge;    /* pid 0: not running */
 	unsigned boxes;        /* bit 1 << kind: not yet GONE */
 

@@ -3,9 +3,9 @@
  * agent may have attacked. Paths are compared as bytes; nothing is ever opened by name.
  *
  * Rules: every difference between upload and result is a change, but by-products of running Python
- * (__pycache__/, .pytest_cache/, *.pyc as regular files) are not. A change must be a regular file with a
- * plain path and an allowed extension, covered by allowedPaths. Links, sockets and the like are refused
- * wherever they are. The first fault in path order is the one reported.
+ * (*.pyc, what is new in __pycache__/ and .pytest_cache/, as regular files) are not. A change must be a regular file
+ * with a plain path and an allowed extension, covered by allowedPaths. Links, sockets and the like are refused wherever
+ * they are. The first fault in path order is the one reported.
  */
 #include "steward/judge.h"
 #include "gen/bundle_msg.h"
@@ -54,10 +54,14 @@ static bool part_is(const char *path, const char *name)
 	return false;
 }
 
-static bool by_product(const struct tree_file *f)
+/* What was uploaded is no by-product, wherever it lies; compiled files alone are written again whoever made them,
+ * and the checks have the uploaded ones. */
+static bool by_product(const struct tree_file *before, const struct tree_file *after)
 {
-	return part_is(f->path, "__pycache__") || part_is(f->path, ".pytest_cache") ||
-	       (f->path_n > 4 && strcmp(f->path + f->path_n - 4, ".pyc") == 0);
+	const struct tree_file *f = after != NULL ? after : before;
+	if (f->path_n > 4 && strcmp(f->path + f->path_n - 4, ".pyc") == 0)
+		return true;
+	return before == NULL && (part_is(f->path, "__pycache__") || part_is(f->path, ".pytest_cache"));
 }
 
 static bool covered(const struct judge_rules *rules, const char *path)
@@ -110,7 +114,7 @@ static void compare(struct verdict *d, const struct judge_rules *rules, const st
 		fault(d, ERR_SANDBOX_CHANGED_FILES_MISMATCH, after);
 		return;
 	}
-	if ((after == NULL && before == NULL) || by_product(after != NULL ? after : before))
+	if ((after == NULL && before == NULL) || by_product(before, after))
 		return;
 	if (after != NULL && after->type != ENTRY_FILE) { /* too large or unreadable */
 		bool ours = path_valid(after->path, after->path_n) && covered(rules, after->path);

@@ -46,7 +46,8 @@ int launch_check_bundle(const struct run *r)
 	own_fd int fd = bundle_new("upload");
 	bool ok = fd >= 0;
 	pack_sources(fd, r->upload_fd, &ok);
-	pack_changes(fd, r, &ok);
+	if (!r->comparing)
+		pack_changes(fd, r, &ok);
 	pack_check(fd, &r->rq.checks[r->check_at], launch_check_seconds(r), &ok);
 	pack_go(fd, BOX_CHECK, &ok);
 	return ok && bundle_seal(fd) ? steal_fd(&fd) : -1;

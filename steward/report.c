@@ -4,6 +4,7 @@
 #include "lib/chan.h"
 #include "lib/digest.h"
 #include "lib/text.h"
+#include "steward/flags.h"
 #include "steward/verdict.h"
 #include <stdio.h>
 #include <string.h>
@@ -129,6 +130,18 @@ void report_changes(struct buf *out, const struct run *r)
 	jw_close(&w, ']');
 }
 
+void report_counts(struct jw *w, const char *key, const struct check_counts *c)
+{
+	if (!c->known)
+		return;
+	jw_key(w, key);
+	jw_open(w, '{');
+	jw_kint(w, "run", c->run);
+	jw_kint(w, "failed", c->failed);
+	jw_kint(w, "skipped", c->skipped);
+	jw_close(w, '}');
+}
+
 void report_verification(struct buf *out, const struct run *r)
 {
 	struct jw w;
@@ -145,6 +158,10 @@ void report_verification(struct buf *out, const struct run *r)
 		jw_kint(&w, "exitCode", c->exit_code);
 		jw_seconds(&w, "durationSeconds", c->duration_ms);
 		jw_kstr(&w, "outcome", outcome_names[c->outcome]);
+		report_counts(&w, "tests", &c->counts);
+		report_counts(&w, "uploadTests", &c->upload);
+		jw_key(&w, "flags");
+		flags_write(&w, r, i);
 		jw_close(&w, '}');
 	}
 	jw_close(&w, ']');

@@ -1,8 +1,11 @@
 /* The texts that a finished run leaves: artifacts, and the JSON parts of its record. */
 #ifndef STEWARD_REPORT_H
 #define STEWARD_REPORT_H
+#include "lib/json.h"
 #include "steward/app.h"
 
+/* "key":{"run","failed","skipped"}, or nothing where they are not known. */
+void report_counts(struct jw *w, const char *key, const struct check_counts *c);
 void report_request(struct buf *out, const struct run *r);      /* as it was stored at creation */
 void report_checkpoint(struct buf *out, const struct run *r);   /* both trees: path, size, SHA-256 */
 void report_patch(struct buf *out, const struct run *r);        /* for `git apply`; empty when nothing changed */

@@ -6,7 +6,8 @@
  *   ORPHAN -----------------------------------------^-- the next check --'------------^
  *
  * Each check has a box of its own: a check may execute what the agent wrote, and that must not be able to
- * prepare the tree for the next one.
+ * prepare the tree for the next one. A check that passed although there is reason for doubt (flags.h) runs once
+ * more, on the upload as it came, to count its tests there; that can fail nothing but the clean-up.
  *
  * The order at the end of the work box is fixed: its processes are dead, then the capability is revoked
  * (R-127), then the box goes, then its result is looked at.
@@ -16,6 +17,7 @@
 #include "lib/num.h"
 #include "lib/own.h"
 #include "steward/control.h"
+#include "steward/flags.h"
 #include "steward/launch.h"
 #include "steward/settle.h"
 #include "steward/tell.h"
@@ -115,6 +117,15 @@ void run_fail(struct run *r, enum err error, enum reason reason)
 	log_info("run %s of %s: %s (%s)", r->run, r->tenant, reason_name(reason), err_code(error));
 }
 
+/* For what may happen while tests of the upload are counted, and is no fault of the run then. */
+static void fail(struct run *r, enum err error, enum reason reason)
+{
+	if (!r->comparing)
+		run_fail(r, error, reason);
+	else
+		log_info("run %s: the tests of the upload were not counted: %s", r->run, err_code(error));
+}
+
 /* --- steps ------------------------------------------------------------------------------------ */
 
 static void enter(struct run *r, enum step step, uint64_t wait)
@@ -141,7 +152,7 @@ static void spawn(struct app *app, struct run *r)
 	if (*result < 0)
 		*result = launch_result();
 	if (*result < 0) {
-		run_fail(r, ERR_INTERNAL_ERROR, REASON_INTERNAL_ERROR);
+		fail(r, ERR_INTERNAL_ERROR, REASON_INTERNAL_ERROR);
 		run_settle(app, r);
 		return;
 	}
@@ -212,11 +223,11 @@ static void begin_check(struct app *app, struct run *r)
 	drop_fd(&r->bundle_fd);
 	r->bundle_fd = launch_check_bundle(r);
 	if (r->bundle_fd < 0) {
-		run_fail(r, ERR_INTERNAL_ERROR, REASON_INTERNAL_ERROR);
+		fail(r, ERR_INTERNAL_ERROR, REASON_INTERNAL_ERROR);
 		run_settle(app, r);
 		return;
 	}
-	if (r->check_at == 0)
+	if (r->check_at == 0 && !r->comparing)
 		tell_phase(app, r, PHASE_VERIFYING);
 	enter(r, STEP_SPAWN_CHECK, 0);
 	r->spawn_until = timer_ms() + WAIT_CAPACITY;
@@ -236,7 +247,8 @@ void run_spawned(struct app *app, struct run *r, enum box_kind kind)
 		tell_phase(app, r, PHASE_EXECUTING);
 	} else {
 		enter(r, STEP_CHECK, 1000 * (uint64_t)launch_check_seconds(r) + WAIT_BACKSTOP);
-		verdict_check_started(app, r);
+		if (!r->comparing)
+			verdict_check_started(app, r);
 	}
 }
 
@@ -250,8 +262,8 @@ void run_refused(struct app *app, struct run *r, enum box_kind kind, uint16_t co
 		r->again = timer_ms() + RETRY_STORE;
 		return;
 	}
-	run_fail(r, code == ERR_OK ? ERR_SANDBOX_SPAWN_FAILED : err_find(err_code((enum err)code)),
-		 code == ERR_SANDBOX_CAPACITY ? REASON_SANDBOX_CAPACITY : REASON_SANDBOX_REFUSED);
+	fail(r, code == ERR_OK ? ERR_SANDBOX_SPAWN_FAILED : err_find(err_code((enum err)code)),
+	     code == ERR_SANDBOX_CAPACITY ? REASON_SANDBOX_CAPACITY : REASON_SANDBOX_REFUSED);
 	run_settle(app, r);
 }
 
@@ -281,6 +293,22 @@ void run_exited(struct app *app, struct run *r, enum box_kind kind, bool oom, bo
 	end_box(app, r, kind);
 }
 
+/* The next check from `from` on whose tests are to be counted on the upload; the end if there is none. */
+static void compare_or_settle(struct app *app, struct run *r, size_t from)
+{
+	bool may = r->error == ERR_OK && !r->cancelled && !r->cleanup_failed;
+	while (may && from < r->rq.nchecks && !flags_compare(r, from))
+		from++;
+	if (!may || from >= r->rq.nchecks) {
+		run_settle(app, r);
+		return;
+	}
+	r->comparing = true;
+	r->check_at = from;
+	drop_fd(&r->check_fd);
+	begin_check(app, r);
+}
+
 static void after_gone(struct app *app, struct run *r)
 {
 	if (r->step == STEP_WORK_GONE) {
@@ -288,6 +316,12 @@ static void after_gone(struct app *app, struct run *r)
 		return;
 	}
 	bool whole = launch_seal(r->check_fd);
+	if (r->comparing) {
+		if (whole && !r->cancelled)
+			verdict_compared(app, r);
+		compare_or_settle(app, r, r->check_at + 1);
+		return;
+	}
 	if (!whole)
 		run_fail(r, ERR_SANDBOX_RESULT_INVALID, REASON_SANDBOX_RESULT_INVALID);
 	if (r->cancelled || !whole || !verdict_check(app, r)) {
@@ -298,7 +332,7 @@ static void after_gone(struct app *app, struct run *r)
 		begin_check(app, r);
 	} else {
 		verdict_checks_end(r);
-		run_settle(app, r);
+		compare_or_settle(app, r, 0);
 	}
 }
 
@@ -389,7 +423,7 @@ static void late(struct app *app, struct run *r)
 	}
 	log_warn("run %s: step %s took too long", r->run, row->name);
 	if (row->reason != REASON__COUNT && !given_up)
-		run_fail(r, row->late, row->reason);
+		fail(r, row->late, row->reason);
 	switch (r->step) {
 	case STEP_SPAWN_WORK:
 	case STEP_WORK:

@@ -6,8 +6,6 @@
 #define STEWARD_VERDICT_H
 #include "steward/app.h"
 
-extern const char *const outcome_names[OUTCOME__COUNT];
-
 /* How the agent itself ended, from RAN or BROKEN in the sealed work result; writes the event. */
 void verdict_agent(struct app *app, struct run *r);
 /* The judge's frames into r. False: they make no sense. A refusal is noted as the run's failure. */
@@ -16,11 +14,10 @@ void verdict_check_started(struct app *app, const struct run *r);
 /* The result of the box of check r->check_at: that check and nothing else; events. False: the box itself
  * failed, which is noted as the run's failure. */
 bool verdict_check(struct app *app, struct run *r);
+/* The same for its box on the upload alone: only the counts are taken, nothing in it can fail the run. */
+void verdict_compared(struct app *app, struct run *r);
 /* After the last check: the failure, if any. */
 void verdict_checks_end(struct run *r);
-/* One check's end: pure, for tests too. truncated: the end of the output is missing. */
-enum outcome verdict_outcome(const char *const *argv, uint32_t argc, bool started, int32_t status, bool timed_out,
-			     bool truncated, const char *output, size_t n);
 /* The reason of the same name as the error, where there is one. */
 enum reason verdict_reason(enum err e, enum reason otherwise);
 /* As a shell would say it: a signal is 128 and its number. */

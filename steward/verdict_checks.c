@@ -1,69 +1,46 @@
 /*
  * See verdict.h: the checks. Each ran in a box of its own that neither the agent nor another check was ever
- * in, so its exit code is ours; only "no test ran" has to be read out of what was printed (Python's unittest
- * calls that a success).
+ * in, so its exit code is ours; what it ran is read out of what it printed (checks.h).
  */
 #include "gen/bundle_msg.h"
 #include "lib/chan.h"
 #include "lib/die.h"
+#include "lib/path.h"
+#include "steward/flags.h"
+#include "steward/report.h"
 #include "steward/run.h"
 #include "steward/tell.h"
 #include "steward/verdict.h"
 #include <stdio.h>
 #include <string.h>
 
-const char *const outcome_names[OUTCOME__COUNT] = {
-    [OUTCOME_NONE] = "none",         [OUTCOME_PASSED] = "passed",   [OUTCOME_FAILED] = "failed",
-    [OUTCOME_NO_TESTS] = "no_tests", [OUTCOME_TIMEOUT] = "timeout", [OUTCOME_KILLED] = "killed"};
-
-enum { PYTEST_NOTHING = 5 };
-
-static bool python_module(const char *const *argv, uint32_t argc, const char *module)
+static bool python(const char *path)
 {
-	return argc >= 3 && strncmp(argv[0], "python3", 7) == 0 && strcmp(argv[1], "-m") == 0 &&
-	       strcmp(argv[2], module) == 0;
+	char ext[8];
+	path_extension(path, ext, sizeof ext);
+	return strcmp(ext, ".py") == 0;
 }
 
-/* The number in the last line that reads "Ran N test(s) in ..."; -1: there is none. */
-static long tests_run(const char *output, size_t n)
+/* How many Python files the checks find: the upload with the allowed changes. */
+static uint32_t sources(const struct run *r)
 {
-	long count = -1;
-	for (size_t at = 0; at < n;) {
-		const char *line = output + at;
-		const char *end = memchr(line, '\n', n - at);
-		size_t len = end != NULL ? (size_t)(end - line) : n - at;
-		size_t i = 4, digits = 0;
-		long v = 0;
-		if (len > 4 && memcmp(line, "Ran ", 4) == 0) {
-			for (; i < len && line[i] >= '0' && line[i] <= '9' && digits < 9; i++, digits++)
-				v = 10 * v + (line[i] - '0');
-			if (digits > 0 && len - i >= 5 && memcmp(line + i, " test", 5) == 0)
-				count = v;
-		}
-		at += len + 1;
-	}
+	struct bundle b;
+	const uint8_t *frame;
+	size_t n;
+	uint16_t number;
+	uint64_t op;
+	struct bn_source s;
+	uint32_t count = 0;
+	if (!bundle_open(&b, r->upload_fd, BN_MAXFRAME))
+		return 0;
+	while (bundle_next(&b, &frame, &n) > 0)
+		count += wire_peek(frame, n, &number, &op) && number == BN_SOURCE && bn_get_source(frame, n, &s) &&
+			 python(s.path);
+	bundle_close(&b);
+	for (uint32_t i = 0; i < r->nchanges; i++)
+		if (python(r->changes[i].path) && r->changes[i].how != CHANGE_MODIFIED)
+			count = r->changes[i].how == CHANGE_ADDED ? count + 1 : count - 1;
 	return count;
-}
-
-enum outcome verdict_outcome(const char *const *argv, uint32_t argc, bool started, int32_t status, bool timed_out,
-			     bool truncated, const char *output, size_t n)
-{
-	if (timed_out)
-		return OUTCOME_TIMEOUT;
-	if (!started)
-		return OUTCOME_FAILED;
-	if (status < 0)
-		return OUTCOME_KILLED;
-	if (python_module(argv, argc, "pytest") && status == PYTEST_NOTHING)
-		return OUTCOME_NO_TESTS;
-	if (python_module(argv, argc, "unittest")) {
-		long count = tests_run(output, n);
-		/* Newer Pythons say so by status 5 as well. A success that counts no test is none, unless the
-		 * line was cut off behind more output than empty tests could print. */
-		if (count == 0 || (status == 0 && count < 0 && !truncated))
-			return OUTCOME_NO_TESTS;
-	}
-	return status == 0 ? OUTCOME_PASSED : OUTCOME_FAILED;
 }
 
 void verdict_check_started(struct app *app, const struct run *r)
@@ -86,7 +63,7 @@ static void finished(struct app *app, const struct run *r, size_t i)
 	own_buf struct buf b;
 	struct jw w;
 	char seconds[32];
-	buf_init(&b, 2000);
+	buf_init(&b, 20000);
 	jw_init(&w, &b);
 	jw_open(&w, '{');
 	jw_kstr(&w, "name", r->rq.checks[i].name);
@@ -96,27 +73,35 @@ static void finished(struct app *app, const struct run *r, size_t i)
 	int n = snprintf(seconds, sizeof seconds, "%u.%03u", c->duration_ms / 1000, c->duration_ms % 1000);
 	jw_key(&w, "durationSeconds");
 	jw_raw(&w, seconds, (size_t)n);
+	report_counts(&w, "tests", &c->counts);
+	jw_key(&w, "flags");
+	flags_write(&w, r, i);
 	jw_close(&w, '}');
 	tell_event(app, r, "check.finished", &b);
 }
 
-static bool take_checked(struct run *r, const uint8_t *frame, size_t n)
+/* Fills c, which has no outcome yet, from the frame of the check that ran. */
+static bool take_checked(const struct run *r, struct check_result *c, const uint8_t *frame, size_t n)
 {
 	struct bn_checked m;
 	const struct request_check *asked = &r->rq.checks[r->check_at];
-	struct check_result *c = &r->checks[r->check_at];
 	if (c->outcome != OUTCOME_NONE || !bn_get_checked(frame, n, &m) || strcmp(m.name, asked->name) != 0)
 		return false;
 	buf_add(&c->output, m.output.p, m.output.n);
 	c->exit_code = verdict_exit_code(m.started, m.status);
 	c->duration_ms = m.duration_ms;
 	c->truncated = m.truncated;
-	c->outcome = verdict_outcome(asked->argv, asked->argc, m.started, m.status, m.timed_out, m.truncated,
-				     (const char *)m.output.p, m.output.n);
+	struct check_end end = {.started = m.started,
+				.timed_out = m.timed_out,
+				.status = m.status,
+				.output = (const char *)m.output.p,
+				.n = m.output.n,
+				.sources = sources(r)};
+	c->outcome = checks_judge(asked->argv, asked->argc, &end, &c->counts);
 	return !buf_failed(&c->output);
 }
 
-static enum err take_result(struct run *r)
+static enum err take_result(const struct run *r, struct check_result *c)
 {
 	struct bundle b;
 	const uint8_t *frame;
@@ -130,7 +115,7 @@ static enum err take_result(struct run *r)
 		if (!wire_peek(frame, n, &number, &op)) {
 			e = ERR_SANDBOX_RESULT_INVALID;
 		} else if (number == BN_CHECKED) {
-			e = take_checked(r, frame, n) ? ERR_OK : ERR_SANDBOX_VERIFICATION_MISMATCH;
+			e = take_checked(r, c, frame, n) ? ERR_OK : ERR_SANDBOX_VERIFICATION_MISMATCH;
 		} else if (number == BN_BROKEN && bn_get_broken(frame, n, &broken)) {
 			log_warn("run %s: the check box could not work: %s", r->run, broken.detail);
 			e = err_find(err_code((enum err)broken.code));
@@ -142,19 +127,44 @@ static enum err take_result(struct run *r)
 	bundle_close(&b);
 	if (e == ERR_OK && got < 0)
 		e = ERR_SANDBOX_RESULT_INVALID;
-	if (e == ERR_OK && r->checks[r->check_at].outcome == OUTCOME_NONE)
+	if (e == ERR_OK && c->outcome == OUTCOME_NONE)
 		e = r->check_oom ? ERR_MEMORY_EXCEEDED : ERR_SANDBOX_VERIFICATION_MISMATCH;
 	return e;
 }
 
 bool verdict_check(struct app *app, struct run *r)
 {
-	enum err e = take_result(r);
+	enum err e = take_result(r, &r->checks[r->check_at]);
 	if (r->checks[r->check_at].outcome != OUTCOME_NONE)
 		finished(app, r, r->check_at);
 	if (e != ERR_OK)
 		run_fail(r, e, verdict_reason(e, REASON_CHECK_NOT_RUN));
 	return e == ERR_OK;
+}
+
+void verdict_compared(struct app *app, struct run *r)
+{
+	struct check_result base = {0};
+	struct check_result *c = &r->checks[r->check_at];
+	buf_init(&base.output, 1000001);
+	enum err e = take_result(r, &base);
+	/* What ended by itself has counted to the end; a cut-off count would make any number look like enough. */
+	if (e == ERR_OK && base.counts.known && (base.outcome == OUTCOME_PASSED || base.outcome == OUTCOME_FAILED)) {
+		own_buf struct buf b;
+		struct jw w;
+		c->upload = base.counts;
+		buf_init(&b, 20000);
+		jw_init(&w, &b);
+		jw_open(&w, '{');
+		jw_kstr(&w, "name", r->rq.checks[r->check_at].name);
+		report_counts(&w, "tests", &c->counts);
+		report_counts(&w, "uploadTests", &c->upload);
+		jw_key(&w, "flags");
+		flags_write(&w, r, r->check_at);
+		jw_close(&w, '}');
+		tell_event(app, r, "check.compared", &b);
+	}
+	buf_free(&base.output);
 }
 
 void verdict_checks_end(struct run *r)

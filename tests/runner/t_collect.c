@@ -2,11 +2,16 @@
  * What the runner collects of a tree that was made to hurt it.
  */
 #include "tests/runner/run_box.h"
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -230,6 +235,124 @@ static void claims(void **s)
 	}
 }
 
+/* --- what no agent can do to it, since it is dead by then; the test can ------------------------------ */
+
+enum { FOLDERS = 20 };
+
+static const char moving_script[] =
+    "mkdir ../secret ../alt; for f in $(seq 1 40); do echo FOREIGN >../secret/f$f; done; "
+    "for d in $(seq 1 20); do mkdir s$d; for f in $(seq 1 40); do echo ours >s$d/f$f; done; "
+    "ln -s ../secret ../alt/s$d; ln -s ../secret/f$d ../alt/x$d; echo ours >x$d; echo ours >v$d; done; "
+    "echo ours >g; touch ../ready; until [ -e ../go ]; do sleep 0.01; done";
+
+/* Swaps folders and files for links out of the tree, lets files grow, shrink and vanish, until it is killed. */
+static void move(int workspace)
+{
+	char from[32], to[32];
+	for (unsigned n = 0;; n++) {
+		snprintf(from, sizeof from, "source/%c%u", n % 2 ? 's' : 'x', n / 2 % FOLDERS + 1);
+		snprintf(to, sizeof to, "alt/%s", from + 7);
+		renameat2(workspace, from, workspace, to, RENAME_EXCHANGE);
+		int fd = openat(workspace, "source/g", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+		if (fd >= 0 && ftruncate(fd, (off_t)(n * 7919 % 90000)))
+			_exit(1);
+		close(fd);
+		snprintf(from, sizeof from, "source/v%u", n % FOLDERS + 1);
+		unlinkat(workspace, from, 0);
+		fd = openat(workspace, from, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+		close(fd);
+	}
+}
+
+static int workspace_of(const struct box_run *b)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/root/workspace", (int)b->pid);
+	for (int i = 0; i < 6000; i++) {
+		int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && !faccessat(fd, "ready", F_OK, 0))
+			return fd;
+		close(fd);
+		usleep(10000);
+	}
+	fail_msg("the agent is not ready");
+	return -1;
+}
+
+static void go(int workspace)
+{
+	int fd = openat(workspace, "go", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void a_tree_that_moves(void **s)
+{
+	(void)s;
+	unsigned links = 0, others = 0;
+	for (int round = 0; round < 12; round++) {
+		struct box_run b;
+		struct found f;
+		box_start(&b, up_script(moving_script, ENDLESS));
+		int workspace = workspace_of(&b);
+		pid_t mover = fork();
+		assert_true(mover >= 0);
+		if (mover == 0)
+			move(workspace);
+		go(workspace);
+		int status = box_wait(&b); /* which has a limit */
+		kill(mover, SIGKILL);
+		waitpid(mover, NULL, 0);
+		close(workspace);
+		found_read(&f, b.result);
+		/* Whole, or said to be broken: a folder may be gone while it stands in it. */
+		assert_int_equal(f.collected_n + f.broken_n, 1);
+		assert_int_equal(status, f.broken_n);
+		for (uint32_t i = 0; i < f.entries_n; i++) {
+			const struct bn_entry *e = &f.entries[i];
+			if (holds(e->content, "FOREIGN"))
+				fail_msg("a foreign byte in %.*s", (int)e->path.n, (const char *)e->path.p);
+			assert_true(e->type != 1 || e->size == e->content.n);
+			links += e->type == 3;
+			others += e->type == 6;
+		}
+		found_free(&f);
+		box_done(&b);
+	}
+	assert_true(links > 0 && links + others > 20); /* it did move under the collector */
+}
+
+/* Nodes of real devices, of which a box's agent can make none. They are named and never opened. */
+static void device_nodes(void **s)
+{
+	(void)s;
+	struct box_run b;
+	struct found f;
+	box_start(&b, up_script("mkdir d; touch ../ready; until [ -e ../go ]; do sleep 0.01; done", ENDLESS));
+	int workspace = workspace_of(&b);
+	static const struct {
+		const char *name;
+		mode_t type;
+		unsigned major, minor;
+	} nodes[] = {{"source/null", S_IFCHR, 1, 3}, {"source/d/zero", S_IFCHR, 1, 5},
+		     {"source/tty", S_IFCHR, 5, 0},  {"source/white", S_IFCHR, 0, 0},
+		     {"source/disk", S_IFBLK, 7, 0}, {"response.json", S_IFCHR, 1, 5}};
+	for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+		assert_int_equal(
+		    mknodat(workspace, nodes[i].name, nodes[i].type | 0666, makedev(nodes[i].major, nodes[i].minor)),
+		    0);
+	go(workspace);
+	assert_int_equal(box_wait(&b), 0);
+	close(workspace);
+	found_read(&f, b.result);
+	for (size_t i = 0; i + 1 < sizeof nodes / sizeof *nodes; i++)
+		is(&f, nodes[i].name + 7, 4, "");
+	assert_int_equal(f.claim_n, 0);
+	assert_true(f.collected.complete);
+	found_free(&f);
+	box_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +365,8 @@ int main(void)
 	    cmocka_unit_test(deep_trees),
 	    cmocka_unit_test(a_source_that_is_gone),
 	    cmocka_unit_test(claims),
+	    cmocka_unit_test(a_tree_that_moves),
+	    cmocka_unit_test(device_nodes),
 	};
 	if (geteuid() != 0) {
 		puts("1..0 # SKIP these tests make namespaces: run them as root");

@@ -160,6 +160,25 @@ static void output_is_capped(void **s)
 	assert_int_equal(f.ran.output.n, 10000);
 	assert_memory_equal(f.ran.output.p, "begin\ny\n", 8);
 	assert_int_equal(f.ran.status, 0);
+	/* The end of it is there too, behind a mark, and in its order. */
+	assert_memory_equal(f.ran.output.p + 10000 - 6, "y\nend\n", 6);
+	assert_true(holds(f.ran.output, "\n[... more was printed than is kept ...] "));
+	found_free(&f);
+	/* Every length around the buffer's: nothing is lost that fits, and the end is always the end. */
+	for (int more = -2; more <= 3; more++) {
+		char text[200];
+		snprintf(text, sizeof text, "head -c %d /dev/zero | tr '\\0' x; printf abcdef", 9994 + more);
+		script(&f, text);
+		assert_int_equal(f.ran.truncated, more > 0);
+		assert_int_equal(f.ran.output.n, more > 0 ? 10000 : 10000 + more);
+		assert_memory_equal(f.ran.output.p + f.ran.output.n - 7, "xabcdef", 7);
+		assert_int_equal(holds(f.ran.output, "more was printed"), more > 0);
+		found_free(&f);
+	}
+	/* A lap and a half around the half that is written again and again. */
+	script(&f, "seq 1 4000");
+	assert_memory_equal(f.ran.output.p, "1\n2\n3\n", 6);
+	assert_memory_equal(f.ran.output.p + 10000 - 15, "3998\n3999\n4000\n", 15);
 	found_free(&f);
 }
 
@@ -348,11 +367,38 @@ static void checks_see_the_changes(void **s)
 	assert_int_equal(f.checked[1].status, 0);
 	assert_true(holds(f.checked[1].output, "Ran 1 test"));
 	assert_output(f.checked[2].output,
-		      " M calc.py\n D old/gone.txt\n D was\n?? __pycache__/\n?? old\nran\n"
+		      " M calc.py\n A old\nD  old/gone.txt\nD  was\n A was/now.sh\n?? __pycache__/\nran\n"
 		      "GIT_CONFIG_GLOBAL=/dev/null\nGIT_CONFIG_NOSYSTEM=1\nHOME=/tmp\nLANG=C.UTF-8\n"
 		      "PATH=/usr/local/bin:/usr/bin:/bin\nPWD=/workspace/source\nTMPDIR=/tmp\n1000\n");
 	assert_int_equal(f.entries_n + f.collected_n + f.ran_n + f.broken_n, 0);
 	found_free(&f);
+}
+
+/* A file that is new is a change like any other to the check that looks at changes. */
+static void new_files_are_looked_at(void **s)
+{
+	(void)s;
+	static const char *const paths[] = {"new.py", "old/sub/new.py", "was/new.txt"};
+	static const struct {
+		const char *text;
+		int status;
+	} texts[] = {{"x = 1\n", 0}, {"x = 1 \n", 2}, {"x = 1\n\n\n", 2}, {"<<<<<<< ours\n", 2}, {"", 0}};
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+			struct found f;
+			int up = repaired(false);
+			if (i == 2)
+				up_removed(up, "was");
+			up_changed(up, paths[i], false, texts[k].text);
+			up_check(up, "check-1", ENDLESS, 10000, diff_check);
+			up_go(up, 2, 0, 0, 0);
+			assert_int_equal(run(&f, up), 0);
+			assert_int_equal(f.checked_n, 1);
+			if (f.checked[0].status != texts[k].status)
+				fail_msg("%s %zu: %d", paths[i], k, (int)f.checked[0].status);
+			found_free(&f);
+		}
+	}
 }
 
 static void checks_fail_where_they_should(void **s)
@@ -575,6 +621,7 @@ int main(void)
 	    cmocka_unit_test(stop_before_the_start),
 	    cmocka_unit_test(the_end_of_the_parent_ends_it),
 	    cmocka_unit_test(checks_see_the_changes),
+	    cmocka_unit_test(new_files_are_looked_at),
 	    cmocka_unit_test(checks_fail_where_they_should),
 	    cmocka_unit_test(a_stop_skips_the_other_checks),
 	    cmocka_unit_test(sources_run_nothing),
