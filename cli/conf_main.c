@@ -9,6 +9,7 @@
 
 #include "cli/conf_read.h"
 #include "lib/conf.h"
+#include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/place.h"
 
@@ -19,6 +20,9 @@ int main(void)
 		fatal("refuses to parse the configuration as root; \"pinfold config check\" is the command for people");
 	if (!place_init())
 		fatal("PINFOLD_ROOT must be an absolute path of at most 68 characters, without spaces");
+	const struct landlock_rule own = {place_dir(PLACE_SYSCONF), LL_READ};
+	if (!confine(CONFINE_CONF, &own, 1))
+		fatal("cannot confine this process: %m");
 	if (!conf_read(3))
 		return 1;
 	/* What each daemon will find: here nothing happens to anybody when it is wrong. */

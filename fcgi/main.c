@@ -8,6 +8,7 @@
 #include "fcgi/pool.h"
 #include "lib/chan.h"
 #include "lib/conf.h"
+#include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/place.h"
 #include "lib/secret.h"
@@ -74,6 +75,8 @@ int main(void)
 	if (pool.start > pool.most)
 		pool.start = pool.most;
 	pool.deadline_ms = conf.global.request_deadline_ms > 0 ? conf.global.request_deadline_ms : 30000;
+	if (!confine(CONFINE_FCGI, NULL, 0))
+		fatal("cannot confine this process: %m");
 	pool_init(&pool);
 	pool_run(&pool);
 	/* Threads may still hold requests; there is nothing to save, and nothing to free that exit does not. */

@@ -10,6 +10,7 @@
 #include "gateway/gateway.h"
 #include "gen/sandbox_msg.h"
 #include "lib/chan.h"
+#include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/place.h"
 #include <errno.h>
@@ -60,6 +61,24 @@ static void load_targets(struct app *app)
 	}
 }
 
+/* Before the first thread is started. */
+static void close_the_rest(const struct app *app)
+{
+	struct landlock_rule certificates[16];
+	static char folder[16][256];
+	size_t n = 0;
+	for (uint32_t i = 0; i < app->conf.nproviders && n < 16; i++) {
+		const char *file = app->conf.providers[i].ca_file, *end = strrchr(file, '/');
+		if (end == NULL || end == file || (size_t)(end - file) >= sizeof folder[0])
+			continue;
+		memcpy(folder[n], file, (size_t)(end - file));
+		certificates[n] = (struct landlock_rule){folder[n], LL_READ};
+		n++;
+	}
+	if (!confine(CONFINE_GATEWAY, certificates, n))
+		fatal("cannot confine this process: %m");
+}
+
 static void load(struct app *app)
 {
 	const char *why = conf_load(&app->conf, CHILD_FD_CONFIG);
@@ -78,6 +97,7 @@ static void load(struct app *app)
 		      run_secret, TOKEN_SECRET_MIN);
 	if (*next && (!app->token_next || app->token_next->n < TOKEN_SECRET_MIN))
 		fatal("the secret %s is missing or shorter than %d bytes", next, TOKEN_SECRET_MIN);
+	close_the_rest(app);
 	app->model_timeout_ms =
 	    app->conf.global.model_timeout_ms ? app->conf.global.model_timeout_ms : MODEL_TIMEOUT_MS;
 	snprintf(path, sizeof path, "%s/" PLACE_STORE_SOCK, app->conf.global.run_dir);

@@ -91,7 +91,7 @@ static int by_call(const void *a, const void *b)
 	return (x->call > y->call) - (x->call < y->call);
 }
 
-static void put_list(struct code *c, struct filter_row *v, size_t n)
+static void put_list(struct code *c, struct filter_row *v, size_t n, bool kills)
 {
 	qsort(v, n, sizeof *v, by_call);
 	for (size_t i = 0; i < n && !c->full; i += BLOCK) {
@@ -107,7 +107,7 @@ static void put_list(struct code *c, struct filter_row *v, size_t n)
 		}
 		here(c, skip, true);
 	}
-	refuse(c, ENOSYS);
+	put(c, BPF_RET | BPF_K, kills ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | ENOSYS);
 }
 
 bool filter_make(const struct filter_rows *rows, struct sock_fprog *out)
@@ -130,7 +130,7 @@ bool filter_make(const struct filter_rows *rows, struct sock_fprog *out)
 		}
 		for (; i < rows->n; i++)
 			list[n++] = rows->v[i];
-		put_list(c, list, n);
+		put_list(c, list, n, rows->kills);
 	}
 	bool ok = c != NULL && list != NULL && !c->full;
 	struct sock_filter *code = ok ? malloc(c->n * sizeof *code) : NULL;

@@ -1,7 +1,7 @@
 /*
  * Filters of system calls (seccomp), made from the rows that spec/seccomp.tab becomes. No policy is here. What the rows
- * about arguments decide comes first, then the list; a call on neither does not exist (ENOSYS), one of another
- * architecture ends the process.
+ * about arguments decide comes first, then the list; a call on neither does not exist (ENOSYS), or ends the process
+ * where the rows say so; one of another architecture always does.
  */
 #ifndef LIB_FILTER_H
 #define LIB_FILTER_H
@@ -31,6 +31,7 @@ struct filter_row {
 struct filter_rows {
 	const struct filter_row *v;
 	size_t n;
+	bool kills; /* a call that is on no list ends the process */
 };
 
 /* Makes the program; out->filter is the caller's to free. False with errno: no memory, or rows that do not fit. */

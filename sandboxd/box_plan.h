@@ -59,7 +59,6 @@ bool box_template(struct box_place *place, enum step *step);
 bool box_ids_become(uid_t uid, gid_t gid);
 bool box_caps(void);
 bool box_landlock(void);
-int box_landlock_abi(void); /* 0: none */
 /* Does the kernel have what this extra wall of Landlock needs? */
 bool box_landlock_has(enum step extra);
 /* In sandboxd: the two lines of each map of the child. */

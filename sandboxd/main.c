@@ -18,6 +18,8 @@
  */
 #include "gen/seccomp.h"
 #include "lib/die.h"
+#include "lib/filter.h"
+#include "lib/landlock.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/place.h"
@@ -194,7 +196,7 @@ static void prepare_boxes(struct app *app)
 	b->place = (struct box_place){.stage = stage, .runner = runner, .port = app->conf.global.gateway_port};
 	if (!cg_open(&b->cg, place_dir(PLACE_RUN), &why))
 		no_boxes(app, "%s", why);
-	if (box_landlock_abi() < 2)
+	if (landlock_abi() < LL_ABI_LEAST)
 		no_boxes(app, "Landlock is missing or older than ABI 2; boot with lsm=landlock,...");
 	if (!filter_make(&filter_box, &b->place.filter))
 		no_boxes(app, "the seccomp filter cannot be made: %m");

@@ -5,13 +5,13 @@
  * output. The parent trusts nothing of what it writes.
  */
 #include "lib/chan.h"
+#include "lib/confine.h"
 #include "lib/own.h"
 #include "steward/judge.h"
 #include "steward/patch.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <seccomp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -45,40 +45,15 @@ static bool limit(int what, rlim_t value)
 	return setrlimit((__rlimit_resource_t)what, &r) == 0;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static bool confine_calls(void)
+/* What sanitizers need more of: time and space. */
+static bool limit_more(void)
 {
-	return limit(RLIMIT_CPU, 10 * JUDGE_CPU_SECONDS); /* the sanitizer itself needs more calls and space */
-}
+#ifdef CONFINE_LESS
+	return limit(RLIMIT_CPU, 10 * JUDGE_CPU_SECONDS);
 #else
-static bool allow_if(scmp_filter_ctx ctx, int call, unsigned arg, enum scmp_compare op, uint64_t a, uint64_t b)
-{
-	const struct scmp_arg_cmp cmp = {.arg = arg, .op = op, .datum_a = a, .datum_b = b};
-	return seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, call, 1, &cmp) == 0;
-}
-
-static bool confine_calls(void)
-{
-	static const int plain[] = {SCMP_SYS(read),         SCMP_SYS(pread64),        SCMP_SYS(write),
-				    SCMP_SYS(pwrite64),     SCMP_SYS(writev),         SCMP_SYS(pwritev),
-				    SCMP_SYS(lseek),        SCMP_SYS(munmap),         SCMP_SYS(mremap),
-				    SCMP_SYS(brk),          SCMP_SYS(madvise),        SCMP_SYS(fstat),
-				    SCMP_SYS(futex),        SCMP_SYS(exit),           SCMP_SYS(exit_group),
-				    SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask), SCMP_SYS(clock_gettime),
-				    SCMP_SYS(getrandom),    SCMP_SYS(getpid),         SCMP_SYS(gettid)};
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
-	bool ok = ctx != NULL;
-	for (size_t i = 0; ok && i < sizeof plain / sizeof *plain; i++)
-		ok = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, plain[i], 0) == 0;
-	/* No memory becomes executable; and glibc's fstat: with this flag and an empty name no path is looked up. */
-	ok = ok && allow_if(ctx, SCMP_SYS(mmap), 2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0) &&
-	     allow_if(ctx, SCMP_SYS(mprotect), 2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0) &&
-	     allow_if(ctx, SCMP_SYS(newfstatat), 3, SCMP_CMP_EQ, AT_EMPTY_PATH, 0);
-	ok = ok && limit(RLIMIT_CPU, JUDGE_CPU_SECONDS) && limit(RLIMIT_AS, JUDGE_MEMORY);
-	ok = ok && seccomp_load(ctx) == 0;
-	return ok;
-}
+	return limit(RLIMIT_CPU, JUDGE_CPU_SECONDS) && limit(RLIMIT_AS, JUDGE_MEMORY);
 #endif
+}
 
 static void child(pid_t parent, int upload, int result, const struct judge_rules *rules, int out,
 		  void (*forget)(void *), void *arg)
@@ -87,10 +62,9 @@ static void child(pid_t parent, int upload, int result, const struct judge_rules
 		forget(arg);
 	bool ok = signal(SIGTERM, SIG_DFL) != SIG_ERR && signal(SIGINT, SIG_DFL) != SIG_ERR &&
 		  place_fds(upload, result, out) && patch_init();
-	ok = ok && limit(RLIMIT_FSIZE, JUDGE_OUTPUT) && limit(RLIMIT_NOFILE, AT__END) && limit(RLIMIT_NPROC, 0) &&
-	     limit(RLIMIT_CORE, 0);
+	ok = ok && limit(RLIMIT_FSIZE, JUDGE_OUTPUT) && limit(RLIMIT_NOFILE, AT__END + 1 /* to be confined with */);
 	ok = ok && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
-	ok = ok && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && confine_calls();
+	ok = ok && limit_more() && confine(CONFINE_JUDGE, NULL, 0);
 	ok = ok && judge_decide(AT_UPLOAD, AT_RESULT, rules, AT_OUT) == ERR_OK;
 	_exit(ok ? 0 : 1);
 }

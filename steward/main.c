@@ -12,6 +12,7 @@
  * sandboxd; everything a box left is read by a confined child (judge_child.c) or as bounded frames.
  * It never opens a path that a run named, never runs a program, and answers nobody.
  */
+#include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/num.h"
 #include "lib/place.h"
@@ -150,6 +151,8 @@ int main(void)
 	if (why != NULL)
 		fatal("the configuration is not acceptable: %s", why);
 	read_secrets();
+	if (!confine(CONFINE_STEWARD, NULL, 0))
+		fatal("cannot confine this process: %m");
 	open_store();
 	control_start(&app);
 	log_info("ready, %u boxes, %zu of before", app.slots, app.nstrays);

@@ -12,6 +12,7 @@
  * touches the network, never waits for a client.
  */
 #include "lib/conf.h"
+#include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/digest.h"
 #include "lib/place.h"
@@ -76,6 +77,9 @@ int main(int argc, char **argv)
 	sv->control_fd = given(CHILD_FD_CONTROL, "control");
 	sv->listen_fd = given(CHILD_FD_LISTEN, "store.sock");
 	sv->admin_fd = given(CHILD_FD_ADMIN, "admin.sock");
+	const struct landlock_rule own[] = {{conf->global.state_dir, LL_ALL}, {conf->global.log_dir, LL_ALL}};
+	if (!confine(CONFINE_STORED, own, sizeof own / sizeof own[0]))
+		fatal("cannot confine this process: %m");
 	sv->store = store_open(conf->global.state_dir);
 	struct audit_settings audit = {.redact = conf->global.audit_redact,
 				       .max_bytes = conf->global.audit_max_bytes,

@@ -2,6 +2,7 @@
  * judge's child, whose filter of system calls forbids to open a file. */
 #ifndef TESTS_COVERAGE_EXIT_H
 #define TESTS_COVERAGE_EXIT_H
+#define PF_COVERAGE 1 /* see lib/confine.h */
 #include <string.h>
 #include <unistd.h>
 

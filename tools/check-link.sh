@@ -46,7 +46,7 @@ pinfold-runner
 pinfold-stored   libdb-5.3 libcrypto libyajl
 pinfold-fcgi     libfcgi libcrypto libyajl
 pinfold-gateway  libmicrohttpd libcurl libcrypto libyajl
-pinfold-steward  libgit2 libseccomp libcrypto libyajl
+pinfold-steward  libgit2 libcrypto libyajl
 pinfold-conf     libconfuse libcrypto
 pinfold-agent    libcurl libyajl
 pinfold          libcurl libconfuse libcrypto libyajl

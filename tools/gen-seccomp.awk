@@ -22,8 +22,8 @@ BEGIN {
 /^#/ || /^[ \t]*$/ { next }
 NF != 5 { die("five columns, separated by one tab each, not " NF) }
 $5 !~ /\.$/ { die("a reason is a sentence and ends with a full stop") }
-$4 !~ /^(-|0|E[A-Z]+)$/ || ($2 == "allow") != ($4 == "-") { die("bad answer " $4) }
-$2 !~ /^(allow|refuse|only|when)$/ { die("allow, refuse, only or when, not " $2) }
+$4 !~ /^(-|0|E[A-Z]+)$/ && ($2 != "end" || $4 != "KILL") || ($2 == "allow") != ($4 == "-") { die("bad answer " $4) }
+$2 !~ /^(allow|refuse|only|when|end)$/ { die("allow, refuse, end, only or when, not " $2) }
 {
   n = split($3, word, " ")
   error = $4 == "-" ? 0 : $4
@@ -41,6 +41,7 @@ $2 !~ /^(allow|refuse|only|when)$/ { die("allow, refuse, only or when, not " $2)
       }
       continue
     }
+    if ($2 == "end") { kills[of] = 1; continue }
     call = word[1]
     if (n < 2 || call !~ /^[a-z][a-z0-9_]*$/) die("CALL and what of it")
     if (n < 3 && $2 == "only") die("only needs a value")
@@ -78,7 +79,7 @@ END {
       of = order[i]
       if ((of == "box") != (out == "box")) continue
       printf "\nstatic const struct filter_row rows_%s[] = {\n%s%s};\n", of, tests[of], list[of]
-      printf "const struct filter_rows filter_%s = {rows_%s, sizeof rows_%s / sizeof *rows_%s};\n", of, of, of, of
+      printf "const struct filter_rows filter_%s = {rows_%s, sizeof rows_%s / sizeof *rows_%s, %s};\n", of, of, of, of, (of in kills) ? "true" : "false"
     }
   } else if (out == "md") {
     printf "## System calls\n\n%d rows, of spec/seccomp.tab; what is on no list of allowed calls does not exist (ENOSYS), calls of another architecture end the process.\n\n", count

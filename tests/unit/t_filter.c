@@ -8,6 +8,7 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +94,7 @@ static void whole_list(const char *name, const struct filter_rows *rows)
 	check(filter_make(rows, &p), name, errno, 0);
 	printf("%s: %u instructions\n", name, p.len);
 	for (int call = -2; call < 2000; call++) {
-		uint32_t want = with(ENOSYS);
+		uint32_t want = rows->kills ? SECCOMP_RET_KILL_PROCESS : with(ENOSYS);
 		bool asked = false;
 		for (size_t i = 0; i < rows->n; i++)
 			if (rows->v[i].call == call && rows->v[i].op >= FILTER_ALLOW)
@@ -102,7 +103,10 @@ static void whole_list(const char *name, const struct filter_rows *rows)
 				asked = asked || rows->v[i].call == call;
 		if (!asked)
 			check(verdict(&p, call, 0, 0, 0, 0) == want, name, call, want);
-		check(verdict(&p, call | 0x40000000, 0, 0, 0, 0) == with(ENOSYS) || call < 0, "x32", call, 0);
+		check(verdict(&p, call | 0x40000000, 0, 0, 0, 0) ==
+			      (rows->kills ? SECCOMP_RET_KILL_PROCESS : with(ENOSYS)) ||
+			  call < 0,
+		      "x32", call, 0);
 		const struct seccomp_data foreign = {.nr = call, .arch = AUDIT_ARCH_I386},
 					  arm = {.nr = call, .arch = AUDIT_ARCH_ARM};
 		check(walk(&p, &foreign) == SECCOMP_RET_KILL_PROCESS, "foreign", call, 0);
@@ -166,10 +170,53 @@ static void arguments_of_boxes(void)
 	free(p.filter);
 }
 
+/* None of ours starts a program or a debugger, makes a namespace or has more of the network than its role. */
+static void arguments_of_ours(void)
+{
+	static const struct {
+		const char *name;
+		const struct filter_rows *rows;
+		bool network, forks, threads, code;
+	} roles[] = {{"stored", &filter_stored, false, false, false, false},
+		     {"fcgi", &filter_fcgi, false, false, true, false},
+		     {"gateway", &filter_gateway, true, false, true, true},
+		     {"steward", &filter_steward, false, true, true, false},
+		     {"judge", &filter_judge, false, false, false, false},
+		     {"conf", &filter_conf, false, false, false, true}};
+	static const int never[] = {SYS_execve,         SYS_execveat,    SYS_ptrace,           SYS_unshare,
+				    SYS_setns,          SYS_mount,       SYS_clone3,           SYS_bpf,
+				    SYS_io_uring_setup, SYS_userfaultfd, SYS_process_vm_readv, SYS_keyctl,
+				    SYS_setuid,         SYS_setresuid};
+	for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+		struct sock_fprog p = {0};
+		check(filter_make(roles[i].rows, &p), roles[i].name, errno, 0);
+		for (size_t k = 0; k < sizeof never / sizeof never[0]; k++)
+			check(verdict(&p, never[k], 0, 0, 0, 0) != SECCOMP_RET_ALLOW, roles[i].name, never[k], 0);
+		for (uint32_t f = 0; f < 64; f++) {
+			bool may =
+			    (f == AF_UNIX && i != 0 && i != 4) || (roles[i].network && (f == AF_INET || f == AF_INET6));
+			check((verdict(&p, SYS_socket, f, SOCK_STREAM, 0, 0) == SECCOMP_RET_ALLOW) == may,
+			      roles[i].name, f, 1);
+		}
+		check((verdict(&p, SYS_clone, SIGCHLD, 0, 0, 0) == SECCOMP_RET_ALLOW) == roles[i].forks, roles[i].name,
+		      0, 2);
+		check((verdict(&p, SYS_clone, CLONE_THREAD | CLONE_VM, 0, 0, 0) == SECCOMP_RET_ALLOW) ==
+			  roles[i].threads,
+		      roles[i].name, 0, 3);
+		check(verdict(&p, SYS_clone, CLONE_NEWUSER, 0, 0, 0) != SECCOMP_RET_ALLOW, roles[i].name, 0, 4);
+		check((verdict(&p, SYS_mmap, 0, 0, PROT_EXEC, 0) == SECCOMP_RET_ALLOW) == roles[i].code, roles[i].name,
+		      0, 5);
+		check((verdict(&p, SYS_mprotect, 0, 0, PROT_EXEC, 0) == SECCOMP_RET_ALLOW) == roles[i].code,
+		      roles[i].name, 0, 6);
+		check(verdict(&p, SYS_mmap, 0, 0, PROT_READ | PROT_WRITE, 0) == SECCOMP_RET_ALLOW, roles[i].name, 0, 7);
+		free(p.filter);
+	}
+}
+
 static void what_does_not_fit(void)
 {
 	static struct filter_row many[4000];
-	struct filter_rows rows = {many, 4000};
+	struct filter_rows rows = {many, 4000, false};
 	struct sock_fprog p = {0};
 	for (int i = 0; i < 4000; i++)
 		many[i] = (struct filter_row){FILTER_ALLOW, i, 0, 0, 0};
@@ -186,6 +233,13 @@ static void what_does_not_fit(void)
 int main(void)
 {
 	whole_list("box", &filter_box);
+	whole_list("stored", &filter_stored);
+	whole_list("fcgi", &filter_fcgi);
+	whole_list("gateway", &filter_gateway);
+	whole_list("steward", &filter_steward);
+	whole_list("judge", &filter_judge);
+	whole_list("conf", &filter_conf);
+	arguments_of_ours();
 	arguments_of_boxes();
 	what_does_not_fit();
 	printf("%u passed, %u failed\n", passed, failed);
