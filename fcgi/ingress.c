@@ -163,6 +163,8 @@ void ingress_read(struct ingress *in, const struct gate *g, struct arrival *out)
 	if (wrong == NULL && given != NULL && id_valid(given) && strlen(given) < sizeof out->id)
 		(void)snprintf(out->id, sizeof out->id, "%s", given);
 	out->method = v[P_METHOD] != NULL ? v[P_METHOD] : "";
+	out->target = v[P_URI];
+	out->kept = g->keep;
 	if (wrong != NULL)
 		refuse(out, ERR_INVALID_REQUEST, wrong);
 	else if (g->role != GATE_RESPONDER)

@@ -40,6 +40,7 @@ int main(void)
 	static struct conf conf;
 	static char store[200];
 	static struct app app;
+	static atomic_uint pauses;
 	static struct pool pool;
 	log_open("pinfold-fcgi");
 	for (int fd = CHILD_FD_CONTROL; fd <= CHILD_FD_LISTEN; fd++)
@@ -63,6 +64,7 @@ int main(void)
 	if (n < 0 || (size_t)n >= sizeof store)
 		fatal("the run directory's name is too long");
 	app.conf = &conf;
+	app.pauses = &pauses;
 	app.empty = bundle_new("empty");
 	if (app.empty < 0 || !bundle_seal(app.empty))
 		fatal("cannot make a descriptor: %m");

@@ -95,7 +95,12 @@ static bool put_body(void *ctx, const void *p, size_t n)
 	return true;
 }
 
+static bool flush(void *ctx)
+{
+	return FCGX_FFlush(ctx) == 0;
+}
+
 struct reply_out reply_fcgi(FCGX_Stream *out)
 {
-	return (struct reply_out){.head = put_head, .body = put_body, .ctx = out};
+	return (struct reply_out){.head = put_head, .body = put_body, .ctx = out, .flush = flush};
 }

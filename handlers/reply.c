@@ -31,6 +31,12 @@ void reply_body(struct reply *rp, const void *p, size_t n)
 		rp->failed = true;
 }
 
+void reply_flush(struct reply *rp)
+{
+	if (!rp->failed && rp->out.flush != NULL && !rp->out.flush(rp->out.ctx))
+		rp->failed = true;
+}
+
 static void send_json(struct reply *rp, struct reply_head head, struct buf *json)
 {
 	if (buf_failed(json)) {

@@ -26,6 +26,7 @@ struct reply_out {
 	bool (*head)(void *ctx, const struct reply_head *head);
 	bool (*body)(void *ctx, const void *p, size_t n);
 	void *ctx;
+	bool (*flush)(void *ctx); /* what was written leaves now; NULL: there is nothing that holds it */
 };
 
 struct reply {
@@ -40,6 +41,8 @@ void reply_init(struct reply *rp, struct reply_out out, const char *request_id);
 /* Sends the head; at most once. request_id is filled in here. */
 void reply_head(struct reply *rp, struct reply_head head);
 void reply_body(struct reply *rp, const void *p, size_t n);
+/* What was written so far leaves now, not when there is more of it. */
+void reply_flush(struct reply *rp);
 /* A whole JSON answer. A buf that failed becomes internal_error. */
 void reply_json(struct reply *rp, unsigned status, struct buf *json);
 /* The same with Retry-After, for answers that say "later". */

@@ -31,9 +31,11 @@ struct arrival {
 	enum err refused; /* not ERR_OK: malformed, and nothing below but method and id is to be used */
 	const char *why;  /* a sentence for the caller when refused */
 	const char *method;
-	const char *mount; /* prefix of every link, such as "/api"; "" at the root */
-	const char *path;  /* canonical, without the mount */
-	const char *query; /* as sent, without '?' */
+	const char *mount;  /* prefix of every link, such as "/api"; "" at the root */
+	const char *path;   /* canonical, without the mount */
+	const char *query;  /* as sent, without '?' */
+	const char *target; /* REQUEST_URI as the web server passed it */
+	bool kept;          /* the web server wants to use this connection again */
 	const char *authorization, *content_type, *content_encoding, *content_length;
 	const char *accept, *if_none_match, *idempotency_key;
 	const char *vhost_tenant; /* PINFOLD_TENANT of the web server's configuration */
@@ -53,8 +55,9 @@ struct principal {
 /* Everything that lives as long as the process; handlers only read it. */
 struct app {
 	const struct conf *conf;
-	atomic_uint up; /* enum child_up: who of the others serves */
-	int empty;      /* a descriptor of nothing, for questions that need none */
+	atomic_uint up;      /* enum child_up: who of the others serves */
+	atomic_uint *pauses; /* of handle_front, now */
+	int empty;           /* a descriptor of nothing, for questions that need none */
 };
 
 /* Stage 3: what a handler gets. who is NULL exactly on routes for anyone. */

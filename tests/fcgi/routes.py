@@ -236,6 +236,10 @@ def figures():
     a = get("/v1/model-profiles", rig.device)
     check("profiles", a.json == {"profiles": [{"id": "default", "provider": "scripted", "protocol": "openai", "model": "scripted-1",
           "ready": True}]} and b"127.0.0.1" not in a.body, a)
+    a = get("/v1/front", rig.device)
+    check("what the web server made of it", a.status == 200 and a.json == {"requestTarget": "/v1/front", "backendKept": False,
+          "pauseMs": 700, "last": True} and "content-length" not in a.headers, a)
+    check("and nobody else is told", refused(ask(rig.path, request("GET", "/v1/front")), 401, "unauthorized"))
     runs, rig.store.runs = rig.store.runs, {}
     check("a profile of which the gateway says nothing is not ready", get("/v1/model-profiles").json["profiles"][0]["ready"] is False)
     rig.store.runs = runs

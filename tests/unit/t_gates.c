@@ -135,7 +135,7 @@ static void ask(struct call c)
 			     .chunked = c.silent,
 			     .body = {bytes, &c.size},
 			     .id = "r-1"};
-	reply_init(&rp, (struct reply_out){head, body, NULL}, in.id);
+	reply_init(&rp, (struct reply_out){.head = head, .body = body}, in.id);
 	dispatch(&with, NULL, &in, &rp);
 }
 
@@ -295,7 +295,7 @@ static void error(char *line)
 	unsigned status = (unsigned)strtoul(promised_word(&line), NULL, 10);
 	bool later = strcmp(line, "retry") == 0 && (status == 429 || status == 503);
 	memset(&now, 0, sizeof now);
-	reply_init(&rp, (struct reply_out){head, body, NULL}, "r-1");
+	reply_init(&rp, (struct reply_out){.head = head, .body = body}, "r-1");
 	reply_error(&rp, e, NULL, NULL);
 	check(now.status == status && strcmp(now.code, code) == 0, code, "is answered otherwise");
 	check((now.retry_after > 0) == later, code, "with Retry-After exactly where later may be better");

@@ -106,7 +106,7 @@ static void answer(void)
 	struct arrival in = {.query = "", .path = "/v1/limits", .method = "GET"};
 	struct request rq = {.app = &app, .in = &in, .tenant = &t};
 	struct reply rp;
-	reply_init(&rp, (struct reply_out){head, body, NULL}, "r-1");
+	reply_init(&rp, (struct reply_out){.head = head, .body = body}, "r-1");
 	handle_limits(&rq, &rp);
 }
 
