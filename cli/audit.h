@@ -27,4 +27,7 @@ struct audit_walk {
 bool audit_walk_file(struct audit_walk *w, FILE *f);
 /* Behind the last file. */
 bool audit_walk_end(struct audit_walk *w);
+/* cmd_audit.c: all of this instance's log. 0: it is whole. Else why and where are set, or it is said that a file cannot
+ * be opened. *files: how many there are. */
+int audit_walk_log(struct audit_walk *w, unsigned *files);
 #endif

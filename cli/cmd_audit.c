@@ -86,25 +86,39 @@ static ino_t newest(void)
 	return stat(path, &st) == 0 ? st.st_ino : 0;
 }
 
-static int verify(const struct cli *cli, int argc, char **argv, bool again)
+/* Every file of the log, oldest first, once more when it was rotated meanwhile. */
+static int walk_log(struct audit_walk *w, unsigned *files, bool again)
+{
+	ino_t before = newest();
+	char path[512];
+	int status = 0;
+
+	for (unsigned k = AUDIT_GENERATIONS_MAX + 1; k > 0 && status == 0; k--) {
+		name_of(path, k - 1);
+		status = walk(w, path, k > 1, files);
+	}
+	if (again && newest() != before) {
+		*w = (struct audit_walk){0};
+		*files = 0;
+		return walk_log(w, files, false);
+	}
+	return status == 0 && !audit_walk_end(w) ? EXIT_FAILED : status;
+}
+
+int audit_walk_log(struct audit_walk *w, unsigned *files)
+{
+	return walk_log(w, files, true);
+}
+
+static int verify(const struct cli *cli, int argc, char **argv)
 {
 	struct audit_walk w = {0};
-	char path[512] = "";
 	unsigned files = 0;
-	int status = 0;
-	ino_t before = newest();
+	int status = argc == 0 ? audit_walk_log(&w, &files) : 0;
 
-	for (int i = 0; i < argc && status == 0; i++) {
-		snprintf(path, sizeof path, "%s", argv[i]);
-		status = walk(&w, path, false, &files);
-	}
-	for (unsigned k = AUDIT_GENERATIONS_MAX + 1; argc == 0 && k > 0 && status == 0; k--) {
-		name_of(path, k - 1);
-		status = walk(&w, path, k > 1, &files);
-	}
-	if (argc == 0 && again && newest() != before)
-		return verify(cli, argc, argv, false);
-	if (status == 0 && !audit_walk_end(&w))
+	for (int i = 0; i < argc && status == 0; i++)
+		status = walk(&w, argv[i], false, &files);
+	if (argc > 0 && status == 0 && !audit_walk_end(&w))
 		status = EXIT_FAILED;
 	if (status != 0)
 		return w.why[0] != '\0' ? print_fault(cli, &w) : status;
@@ -212,7 +226,7 @@ int cmd_audit(struct cli *cli, int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 
 	if (strcmp(what, "verify") == 0 && (argc < 3 || argv[2][0] != '-'))
-		return verify(cli, argc - 2, argv + 2, true);
+		return verify(cli, argc - 2, argv + 2);
 	if (strcmp(what, "tail") == 0)
 		return tail(argc - 1, argv + 1);
 	return usage("audit verify [FILE...], or audit tail [-n N] [-f]");

@@ -157,6 +157,13 @@ static bool make_conf(const struct setup *s)
 		return false;
 
 	buf_init(&b, 1 << 16);
+	buf_adds(&b, "# For \"pinfold doctor\": an agent that does nothing, while its box is looked at from outside.\n"
+		     "agent \"probe\" {\n\tcommand = {\"/usr/bin/sleep\", \"60\"}\n\tmemory_mb = 32\n\tpids = 8\n"
+		     "\tworkspace_mb = 4\n\tworkspace_inodes = 200\n}\n");
+	if (!make_text("profiles.d", "probe.conf", &b))
+		return false;
+
+	buf_init(&b, 1 << 16);
 	buf_addf(&b, "tenant \"%s\" {\n\tagent = \"builtin\"\n\tmodel_profile = \"default\"\n}\n", s->tenant);
 	return make_text("tenants.d", "default.conf", &b);
 }

@@ -40,6 +40,8 @@ static const struct command commands[] = {
      "       pinfold store backup DIR\n"
      "       pinfold store restore [--keep-tokens] DIR",
      "look after the store (root)", cmd_store},
+    {"doctor", "[--json] [--online] [--no-box] [--agent PROFILE] [--list]",
+     "look at everything that could be wrong here, and say what to do (root)", cmd_doctor},
     {"config", "check", "read the configuration as the daemon would", cmd_config},
 };
 

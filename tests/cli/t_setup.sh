@@ -24,7 +24,7 @@ before=$(find "$etc" -type f -exec sha256sum {} + | sort)
 "$cli" setup --model other 2>/dev/null
 check "setup again succeeds" $? 0
 check "setup again changes nothing" "$(find "$etc" -type f -exec sha256sum {} + | sort)" "$before"
-has "config check" "$("$cli" config check 2>&1)" "configuration ok: 1 tenants, 1 model profiles, 1 agents, 1 providers"
+has "config check" "$("$cli" config check 2>&1)" "configuration ok: 1 tenants, 1 model profiles, 2 agents, 1 providers"
 check "a quote in a value is refused" "$("$cli" setup --model 'a"b' >/dev/null 2>&1; echo $?)" 2
 while read -r args; do
 	check "nothing is ignored: $args" "$("$cli" $args >/dev/null 2>&1; echo $?)" 2

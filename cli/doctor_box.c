@@ -1,0 +1,237 @@
+/*
+ * Doctor: a real box, made by the running service for an ordinary run, whose agent only sleeps. Its walls are looked at
+ * from outside, in /proc, as root: nothing that is in the box has a say. What cannot be seen from there is not claimed;
+ * "pinfold attack" tries those walls from inside. Nothing of the run is left.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/doctor_seen.h"
+#include "lib/num.h"
+#include "lib/own.h"
+
+enum { PATIENCE_MS = 90000, END_MS = 30000, ASK_EVERY = 25, PAUSE_MS = 20 };
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+}
+
+static const struct json *call(struct doctor *d, struct arena *a, const char *method, const char *body,
+			       const char *path, long *status)
+{
+	struct doctor_call c = {.method = method, .path = path, .body = body};
+	const struct json *v = NULL;
+
+	*status = doctor_http(d, &c) == 0 ? c.status : 0;
+	if (*status != 0)
+		v = json_parse(a, c.answer.p, c.answer.n, JSON_DEPTH, 10000, NULL);
+	buf_free(&c.answer);
+	return v != NULL && v->type == JSON_OBJECT ? v : NULL;
+}
+
+/* A request that this tenant may make: one file of a type it may upload, one check it may have. */
+static bool write_request(struct doctor *d, struct buf *b)
+{
+	own_arena struct arena a;
+	struct jw w;
+	char file[80];
+	long status;
+
+	arena_init(&a, 1 << 20);
+	const struct json *v = call(d, &a, NULL, NULL, "/v1/limits", &status);
+	const struct json *types = v != NULL ? json_get(v, "extensions") : NULL;
+	const struct json *checks = v != NULL ? json_get(v, "checks") : NULL;
+	if (types == NULL || types->child == NULL || checks == NULL || checks->child == NULL)
+		return false;
+	const char *type = types->child->text;
+	snprintf(file, sizeof file, "doctor%s", type == NULL || strcmp(type, "*") == 0 ? ".txt" : type);
+	jw_init(&w, b);
+	jw_open(&w, '{');
+	jw_kstr(&w, "instruction", "pinfold doctor looks at this box.");
+	jw_kstr(&w, "agent", d->agent);
+	jw_key(&w, "files");
+	jw_open(&w, '[');
+	jw_open(&w, '{');
+	jw_kstr(&w, "path", file);
+	jw_kstr(&w, "content", "\n");
+	jw_close(&w, '}');
+	jw_close(&w, ']');
+	jw_key(&w, "allowedPaths");
+	jw_open(&w, '[');
+	jw_str(&w, file);
+	jw_close(&w, ']');
+	jw_key(&w, "checks");
+	jw_open(&w, '[');
+	buf_addc(b, '[');
+	for (const struct json *word = checks->child->child; word != NULL; word = word->next) {
+		json_write(b, word);
+		if (word->next != NULL)
+			buf_addc(b, ',');
+	}
+	buf_addc(b, ']');
+	jw_close(&w, ']');
+	jw_close(&w, '}');
+	return !buf_failed(b);
+}
+
+/* The agent's process: a uid of a box, and the profile's program. */
+static pid_t find_agent(const struct doctor *d)
+{
+	const char *program = conf_agent(&d->conf, d->agent)->argv[0];
+	const char *base = strrchr(program, '/') + 1;
+	DIR *dir = opendir("/proc");
+	pid_t hit = 0;
+
+	for (struct dirent *e; hit == 0 && dir != NULL && (e = readdir(dir)) != NULL;) {
+		uint64_t pid;
+		char name[64];
+		if (num_u64(e->d_name, strlen(e->d_name), 1, INT32_MAX, &pid) && seen_box_uid(d, (pid_t)pid) != 0 &&
+		    seen_name((pid_t)pid, name) && strncmp(name, base, 15) == 0)
+			hit = (pid_t)pid;
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return hit;
+}
+
+/* What became of a run: "" while it goes on. */
+static bool ended(struct doctor *d, const char *run, char reason[128])
+{
+	own_arena struct arena a;
+	char path[200];
+	long status;
+
+	arena_init(&a, 1 << 20);
+	snprintf(path, sizeof path, "/v1/runs/%s", run);
+	const struct json *v = call(d, &a, NULL, NULL, path, &status);
+	const char *s = v != NULL ? member(v, "status") : "";
+	snprintf(reason, 128, "%s %s", s, v != NULL ? member(v, "error") : "");
+	return status != 200 || (strcmp(s, "queued") != 0 && strcmp(s, "running") != 0);
+}
+
+static struct seen box; /* large; of the one box that is looked at */
+static char run[129];
+
+static void start(struct doctor *d)
+{
+	own_buf struct buf body;
+	own_arena struct arena a;
+	char reason[128];
+	long status = 0;
+
+	buf_init(&body, 1 << 16);
+	arena_init(&a, 1 << 20);
+	if (!d->box) {
+		found(d, DOCTOR_SKIPPED, "not with --no-box");
+		return;
+	}
+	if (!need_conf(d))
+		return;
+	if (conf_agent(&d->conf, d->agent) == NULL) {
+		found(d, DOCTOR_WARN, "there is no agent profile \"%s\" to look at a box with", d->agent);
+		return;
+	}
+	doctor_need_token(d);
+	if (d->token.n == 0)
+		return;
+	const struct json *v =
+	    write_request(d, &body) ? call(d, &a, "POST", buf_cstr(&body), "/v1/runs", &status) : NULL;
+	if (status != 202 || !id_valid(member(v, "runId"))) {
+		found(d, DOCTOR_ERROR, "a run is refused: %ld %s", status, v != NULL ? member(v, "error") : "");
+		remedy(d, "see what is said of the web server and of disk space");
+		return;
+	}
+	snprintf(run, sizeof run, "%s", member(v, "runId"));
+	uint64_t from = timer_ms();
+	for (unsigned i = 1; box.pid == 0; i++) {
+		pid_t pid = find_agent(d);
+		if (pid != 0 && seen_take(d, &box, pid))
+			break;
+		if (i % ASK_EVERY == 0 && (ended(d, run, reason) || timer_ms() - from > PATIENCE_MS)) {
+			found(d, DOCTOR_ERROR, "no box was seen; the run is %s", reason);
+			remedy(d, "pinfold show %s and the service's log say why", run);
+			return;
+		}
+		nap();
+	}
+	found(d, DOCTOR_OK, "profile %s, uid %u, process %d, %llu ms after it was asked for", d->agent, box.uid,
+	      (int)box.pid, (unsigned long long)(timer_ms() - from));
+}
+
+static void walk(struct doctor *d)
+{
+	const struct finding mine = d->now;
+	unsigned bad = 0, good = 0;
+
+	if (box.pid == 0) {
+		found(d, DOCTOR_SKIPPED, "there is no box to look at");
+		return;
+	}
+	for (int i = STEP_NONE + 1; i < STEP__COUNT; i++) {
+		char id[64], what[400];
+		d->now = (struct finding){.verdict = DOCTOR_OK};
+		seen_wall(d, &box, (enum step)i);
+		snprintf(what, sizeof what,
+			 "stop the service: a box has a hole. Is the program the installed one (service.version)? %s",
+			 walls[i].without);
+		doctor_say(d, doctor_wall_id(i, id), d->now.verdict,
+			   d->now.detail[0] != '\0' ? d->now.detail : walls[i].why, what);
+		bad += d->now.verdict == DOCTOR_ERROR;
+		good += d->now.verdict == DOCTOR_OK;
+	}
+	d->now = mine;
+	if (bad > 0)
+		found(d, DOCTOR_ERROR, "%u walls of the box are open", bad);
+	else
+		found(d, DOCTOR_OK, "%u walls are seen to stand, none is open", good);
+}
+
+static void end(struct doctor *d)
+{
+	own_arena struct arena a;
+	char path[200], reason[128];
+	long status;
+	bool over = false;
+	uint64_t from = timer_ms();
+
+	arena_init(&a, 1 << 20);
+	if (run[0] == '\0') {
+		found(d, DOCTOR_SKIPPED, "there was no box");
+		return;
+	}
+	snprintf(path, sizeof path, "/v1/runs/%s/cancel", run);
+	call(d, &a, "POST", "{}", path, &status);
+	while (!(over = ended(d, run, reason)) && timer_ms() - from < END_MS)
+		nap();
+	if (!over)
+		found(d, DOCTOR_ERROR, "the run does not end: %s", reason);
+	else if (strncmp(reason, "cancelled", 9) != 0 && box.pid != 0)
+		found(d, DOCTOR_WARN, "the run is %s, not cancelled", reason);
+	else
+		found(d, DOCTOR_OK, "cancelled and gone after %llu ms", (unsigned long long)(timer_ms() - from));
+	if (over && box.pid != 0 && seen_box_uid(d, box.pid) == box.uid)
+		found(d, DOCTOR_ERROR, "process %d of the box is still there", (int)box.pid);
+	snprintf(path, sizeof path, "/v1/runs/%s", run);
+	if (over)
+		call(d, &a, "DELETE", NULL, path, &status);
+}
+
+const char *doctor_wall_id(int step, char id[64])
+{
+	snprintf(id, 64, "wall.%s", walls[step].name);
+	for (char *p = id; *p != '\0'; p++)
+		*p = *p == ' ' ? '-' : *p;
+	return id;
+}
+
+const struct doctor_check doctor_box[] = {
+    {"box.start", "the running service makes a box for an ordinary run (a profile that only sleeps)",
+     "run pinfold setup, which makes the profile \"probe\", and restart the service; or name one with --agent", start},
+    {"box.walls", "the walls of that box, each by its name, looked at from outside",
+     "stop the service until the walls that are named stand", walk},
+    {"box.end", "cancelled, the run ends, and nothing of the box is left", "read the service's log", end},
+    {0}};

@@ -1,0 +1,265 @@
+/* Doctor: the configuration. What is wrong with it is named by the parser itself, with file and line. */
+#include <arpa/inet.h>
+#include <curl/curl.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/conf_read.h"
+#include "cli/doctor.h"
+#include "lib/chan.h"
+#include "lib/num.h"
+#include "lib/own.h"
+#include "lib/place.h"
+
+enum { SAID_LINES = 3, NOBODY = 65534 };
+
+/* What conf_read() says on standard error, as the check's detail. */
+static bool read_quietly(struct doctor *d, int fd)
+{
+	char said[2048], *save = NULL;
+	own_fd int kept = dup(STDERR_FILENO), note = bundle_new("said");
+	bool good;
+	unsigned lines = 0;
+
+	fflush(stderr);
+	if (kept < 0 || note < 0 || dup2(note, STDERR_FILENO) < 0) {
+		found(d, DOCTOR_ERROR, "cannot be read here: %s", strerror(errno));
+		return false;
+	}
+	good = conf_read(fd);
+	fflush(stderr);
+	dup2(kept, STDERR_FILENO);
+	ssize_t n = pread(note, said, sizeof said - 1, 0);
+	said[n > 0 ? n : 0] = '\0';
+	for (char *line = strtok_r(said, "\n", &save); !good && line != NULL; line = strtok_r(NULL, "\n", &save))
+		if (lines++ < SAID_LINES)
+			found(d, DOCTOR_ERROR, "%s", line);
+	if (lines > SAID_LINES)
+		found(d, DOCTOR_ERROR, "and %u more", lines - SAID_LINES);
+	return good;
+}
+
+static void files(struct doctor *d)
+{
+	own_fd int fd = bundle_new("pinfold-conf");
+
+	if (fd < 0 || !read_quietly(d, fd) || !bundle_seal(fd)) {
+		if (d->now.verdict == DOCTOR_OK)
+			found(d, DOCTOR_ERROR, "cannot be read: %s", strerror(errno));
+		return;
+	}
+	const char *why = conf_load(&d->conf, fd);
+	d->have_conf = why == NULL;
+	if (why != NULL)
+		found(d, DOCTOR_ERROR, "%s does not fit together: %s", place_dir(PLACE_SYSCONF), why);
+	else
+		found(d, DOCTOR_OK, "%u tenants, %u model profiles, %u agents, %u providers", d->conf.ntenants,
+		      d->conf.nprofiles, d->conf.nagents, d->conf.nproviders);
+}
+
+static void mode_of(struct doctor *d, const char *path, gid_t reader)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0) {
+		found(d, DOCTOR_ERROR, "%s: %s", path, strerror(errno));
+		return;
+	}
+	unsigned mode = st.st_mode & 07777u;
+	if (st.st_uid != 0) {
+		found(d, DOCTOR_ERROR, "%s is owned by uid %u, not by root", path, st.st_uid);
+		remedy(d, "chown root %s", path);
+	}
+	if ((mode & 022) != 0) {
+		found(d, DOCTOR_ERROR, "%s may be written by others (mode %04o)", path, mode);
+		remedy(d, "chmod go-w %s", path);
+	}
+	unsigned need = S_ISDIR(st.st_mode) ? 5 : 4;
+	if ((mode & need) != need && !(st.st_gid == reader && reader != 0 && (mode >> 3 & need) == need)) {
+		found(d, DOCTOR_ERROR, "%s cannot be read by the parser, which is nobody (mode %04o)", path, mode);
+		remedy(d, "chmod o+r%s %s", need == 5 ? "x" : "", path);
+	}
+}
+
+static void modes(struct doctor *d)
+{
+	static const char *const folders[] = {"", "/providers.d", "/profiles.d", "/tenants.d"};
+	struct stat st;
+	gid_t reader = stat(place_dir(PLACE_SYSCONF), &st) == 0 ? st.st_gid : 0;
+
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+		char path[512], file[800];
+		snprintf(path, sizeof path, "%s%s", place_dir(PLACE_SYSCONF), folders[i]);
+		mode_of(d, path, reader);
+		DIR *dir = opendir(path);
+		for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+			size_t n = strlen(e->d_name);
+			snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+			if (e->d_name[0] != '.' && n > 5 && strcmp(e->d_name + n - 5, ".conf") == 0)
+				mode_of(d, file, reader);
+		}
+		if (dir != NULL)
+			closedir(dir);
+	}
+}
+
+static bool loopback(const char *host)
+{
+	struct in_addr four;
+
+	return strcmp(host, "[::1]") == 0 ||
+	       (inet_pton(AF_INET, host, &four) == 1 && (ntohl(four.s_addr) >> 24) == 127);
+}
+
+/* The rules are the gateway's, which alone decides: gateway/upstream.c. */
+static void provider(struct doctor *d, const struct cf_provider *p)
+{
+	CURLU *u = curl_url();
+	char *scheme = NULL, *host = NULL, *user = NULL;
+
+	if (u == NULL || curl_url_set(u, CURLUPART_URL, p->base_url, 0) != CURLUE_OK ||
+	    curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
+	    curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK)
+		found(d, DOCTOR_ERROR, "provider %s: base_url is no URL with a host", p->name);
+	else if (curl_url_get(u, CURLUPART_USER, &user, 0) == CURLUE_OK || strpbrk(p->base_url, "@?#") != NULL)
+		found(d, DOCTOR_ERROR, "provider %s: base_url holds a user name, a query or a fragment", p->name);
+	else if (strcmp(scheme, "https") != 0 &&
+		 !(strcmp(scheme, "http") == 0 && p->allow_plain_loopback && loopback(host)))
+		found(d, DOCTOR_ERROR,
+		      "provider %s: base_url is not https: what agents send, and the key, would be readable on the way",
+		      p->name);
+	if (p->ca_file[0] != '\0' && access(p->ca_file, R_OK) != 0) {
+		found(d, DOCTOR_ERROR, "provider %s: ca_file %s: %s", p->name, p->ca_file, strerror(errno));
+		remedy(d, "write the authority's certificates to that file, or correct ca_file");
+	}
+	if (p->scripted) {
+		found(d, DOCTOR_WARN, "provider %s is the scripted model: canned answers, no AI", p->name);
+		remedy(d, "name a real provider in %s/providers.d when you are done trying", place_dir(PLACE_SYSCONF));
+	}
+	curl_free(scheme);
+	curl_free(host);
+	curl_free(user);
+	curl_url_cleanup(u);
+}
+
+static void providers(struct doctor *d)
+{
+	for (uint32_t i = 0; need_conf(d) && i < d->conf.nproviders; i++)
+		provider(d, &d->conf.providers[i]);
+	if (d->have_conf && d->conf.nproviders == 0)
+		found(d, DOCTOR_ERROR, "no provider is configured");
+}
+
+/* Where a box finds it, this machine has it: see sandboxd/box_fs.c. */
+static void agents(struct doctor *d)
+{
+	static const char inside[] = "/opt/pinfold/";
+	char path[900];
+
+	if (!need_conf(d))
+		return;
+	for (uint32_t i = 0; i < d->conf.nagents; i++) {
+		const char *program = d->conf.agents[i].argv[0];
+		if (strncmp(program, inside, sizeof inside - 1) == 0)
+			snprintf(path, sizeof path, "%s/box/%s", place_dir(PLACE_LIBEXEC), program + sizeof inside - 1);
+		else
+			snprintf(path, sizeof path, "%s", program);
+		if (strncmp(program, "/workspace/", 11) == 0 || strncmp(program, "/tmp/", 5) == 0)
+			continue;
+		if (access(path, X_OK) != 0)
+			found(d, DOCTOR_ERROR, "agent %s: %s: %s", d->conf.agents[i].name, path, strerror(errno));
+	}
+	if (d->conf.nagents == 0)
+		found(d, DOCTOR_ERROR, "no agent is configured");
+	for (uint32_t i = 0; i < d->conf.ntenants; i++)
+		if (conf_agent(&d->conf, d->conf.tenants[i].t.default_agent) == NULL)
+			found(d, DOCTOR_ERROR, "tenant %s has no agent", d->conf.tenants[i].t.name);
+}
+
+static bool in_range(const struct cf_global *g, uint64_t id)
+{
+	return id >= g->box_uid_base && id < (uint64_t)g->box_uid_base + 2ull * g->max_boxes;
+}
+
+static void roles(struct doctor *d)
+{
+	if (!need_conf(d))
+		return;
+	for (uint32_t i = 0; i < d->conf.nroles; i++) {
+		const struct cf_role *r = &d->conf.roles[i];
+		if (r->uid == 0 || r->gid == 0 || r->uid == NOBODY)
+			found(d, DOCTOR_ERROR, "%s would run as %s", r->name, r->uid == NOBODY ? "nobody" : "root");
+		if (in_range(&d->conf.global, r->uid) || in_range(&d->conf.global, r->gid))
+			found(d, DOCTOR_ERROR, "the user of %s (%u) is one of the boxes'", r->name, r->uid);
+		for (uint32_t j = 0; j < i; j++)
+			if (d->conf.roles[j].uid == r->uid)
+				found(d, DOCTOR_ERROR, "%s and %s are the same user (%u)", d->conf.roles[j].name,
+				      r->name, r->uid);
+	}
+	if (d->conf.shared_gid == 0 || d->conf.global.web_gid == 0)
+		found(d, DOCTOR_ERROR, "web_group and shared_group must not be root's");
+	if (d->conf.shared_gid == d->conf.global.web_gid)
+		found(d, DOCTOR_ERROR, "web_group and shared_group are the same: the web server could reach the store");
+}
+
+/* name:first:count, of subuid(5) and subgid(5). */
+static void sub_ids(struct doctor *d, const char *path)
+{
+	char line[512], name[300];
+	unsigned long long first, count;
+	const struct cf_global *g = &d->conf.global;
+	uint64_t end = (uint64_t)g->box_uid_base + 2ull * g->max_boxes;
+	FILE *f = fopen(path, "re");
+
+	while (f != NULL && fgets(line, sizeof line, f) != NULL)
+		if (sscanf(line, "%299[^:]:%llu:%llu", name, &first, &count) == 3 && first < end &&
+		    first + count > g->box_uid_base)
+			found(d, DOCTOR_ERROR, "%s gives %s ids from %llu on, among the boxes' own", path, name, first);
+	if (f != NULL)
+		fclose(f);
+}
+
+static void range(struct doctor *d)
+{
+	unsigned users = 0;
+
+	if (!need_conf(d))
+		return;
+	const struct cf_global *g = &d->conf.global;
+	setpwent();
+	for (const struct passwd *p; (p = getpwent()) != NULL;)
+		if ((in_range(g, p->pw_uid) || in_range(g, p->pw_gid)) && users++ < 3)
+			found(d, DOCTOR_ERROR, "the user %s (%u) is among the boxes' ids", p->pw_name, p->pw_uid);
+	endpwent();
+	setgrent();
+	for (const struct group *p; (p = getgrent()) != NULL;)
+		if (in_range(g, p->gr_gid) && users++ < 3)
+			found(d, DOCTOR_ERROR, "the group %s (%u) is among the boxes' ids", p->gr_name, p->gr_gid);
+	endgrent();
+	sub_ids(d, "/etc/subuid");
+	sub_ids(d, "/etc/subgid");
+	found(d, DOCTOR_OK, "ids %u to %u are the boxes' alone", g->box_uid_base,
+	      g->box_uid_base + 2 * g->max_boxes - 1);
+}
+
+const struct doctor_check doctor_conf[] = {
+    {"config.files", "the configuration is read, and its names refer to something",
+     "correct what is named, then run pinfold config check", files},
+    {"config.modes", "files and folders of the configuration are root's, and the parser can read them",
+     "chown root and chmod go-w what is named", modes},
+    {"config.providers", "addresses of providers are https, their authorities' files are there",
+     "correct base_url in providers.d; plain http is for a loopback address with allow_plain_loopback alone",
+     providers},
+    {"config.agents", "the program of each agent profile is there",
+     "install the program, or correct command in profiles.d", agents},
+    {"ids.roles", "each process has a user of its own, none is root, nobody or a box's",
+     "give each role of \"users\" in pinfold.conf a user of its own", roles},
+    {"ids.range", "no user, group or subordinate id is among those of boxes",
+     "move box_uid_base in pinfold.conf to ids that nobody has", range},
+    {0}};
