@@ -6,6 +6,7 @@
 #include "handlers/runs.h"
 #include "lib/ask.h"
 #include "lib/digest.h"
+#include "lib/lack.h"
 #include "lib/names.h"
 #include "lib/own.h"
 #include <string.h>
@@ -22,7 +23,7 @@ static void add_line(void *ctx, const void *line, size_t n)
 static enum err compose_events(struct request *rq, struct buf *b)
 {
 	enum err e = events_each(rq, 0, add_line, b);
-	return e != ERR_OK ? e : buf_failed(b) ? ERR_INTERNAL_ERROR : ERR_OK;
+	return e != ERR_OK ? e : buf_failed(b) ? lack_error() : ERR_OK;
 }
 
 static bool ended_or_refuse(struct request *rq, struct reply *rp, uint32_t *artifacts)

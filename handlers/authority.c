@@ -41,7 +41,7 @@ enum err authority_check(struct ask *a, const struct arrival *in, struct princip
 	wipe(hash, sizeof hash);
 	/* Whatever else went wrong says nothing about the token. */
 	if (e != ERR_OK && e != ERR_UNAUTHORIZED)
-		return e == ERR_STORE_UNAVAILABLE ? e : ERR_INTERNAL_ERROR;
+		return err_row(e)->status >= 500 ? e : ERR_INTERNAL_ERROR;
 	if (e != ERR_OK || answer.kind != kind)
 		return ERR_UNAUTHORIZED;
 	*who = (struct principal){.kind = answer.kind, .rights = answer.rights};

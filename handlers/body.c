@@ -3,6 +3,7 @@
  * keep. Never reads before dispatch() has authenticated the caller.
  */
 #include "handlers/body.h"
+#include "lib/lack.h"
 #include "lib/num.h"
 #include <string.h>
 #include <strings.h>
@@ -81,7 +82,7 @@ enum err body_read(const struct arrival *in, const struct route *route, struct b
 			return ERR_REQUEST_TOO_LARGE;
 		buf_add(out, chunk, (size_t)got);
 		if (buf_failed(out))
-			return ERR_INTERNAL_ERROR;
+			return lack_error();
 	}
 	/* The end of the stream is marked, so a chunked body is whole without a length. Any other needs one. */
 	if (want < 0 && in->chunked)
@@ -92,9 +93,10 @@ enum err body_read(const struct arrival *in, const struct route *route, struct b
 enum err body_json(struct arena *a, const struct buf *body, const struct json **json, const char **why)
 {
 	struct json_fault fault = {0};
+	errno = 0;
 	*json = json_parse(a, body->p != NULL ? (const void *)body->p : "", body->n, JSON_DEPTH, BODY_NODES, &fault);
 	*why = fault.why;
 	if (*json == NULL)
-		return ERR_INVALID_JSON;
+		return lack() ? ERR_RESOURCES_EXHAUSTED : ERR_INVALID_JSON;
 	return (*json)->type == JSON_OBJECT ? ERR_OK : ERR_INVALID_JSON_OBJECT;
 }

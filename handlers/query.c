@@ -1,5 +1,6 @@
 /* Reads a query string once, without ever decoding twice. Refuses what it does not know. */
 #include "handlers/query.h"
+#include "lib/lack.h"
 #include "lib/num.h"
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +50,7 @@ enum err query_read(struct request *rq, struct query_pair *pairs, char field[65]
 		}
 		char *value = arena_get(rq->arena, n + 1);
 		if (value == NULL)
-			return ERR_INTERNAL_ERROR;
+			return lack_error();
 		if (!decode(eq + 1, n - name - 1, value)) {
 			snprintf(field, 65, "%s", found->name);
 			return ERR_INVALID_QUERY;

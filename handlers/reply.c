@@ -5,6 +5,7 @@
 #include "handlers/reply.h"
 #include "lib/ask.h"
 #include "lib/json.h"
+#include "lib/lack.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,8 +41,8 @@ void reply_flush(struct reply *rp)
 static void send_json(struct reply *rp, struct reply_head head, struct buf *json)
 {
 	if (buf_failed(json)) {
-		if (rp->error != ERR_INTERNAL_ERROR)
-			reply_error(rp, ERR_INTERNAL_ERROR, NULL, NULL);
+		if (rp->error == ERR_OK)
+			reply_error(rp, lack_error(), NULL, NULL);
 		return;
 	}
 	head.type = "application/json";

@@ -12,6 +12,7 @@
 #include "handlers/request.h"
 #include "lib/ask.h"
 #include "lib/chan.h"
+#include "lib/lack.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include <stdio.h>
@@ -58,9 +59,10 @@ static enum err store_run(struct request *rq, const struct canon_run *run, char 
 	uint8_t print[32];
 	buf_init(&summary, SUMMARY_BYTES);
 	buf_init(&upload, UPLOAD_BYTES);
+	errno = 0;
 	canon_run_summary(run, &summary);
 	if (buf_failed(&summary) || !pack_upload(run, &upload) || !conf_fingerprint(rq->app->conf, run->profile, print))
-		return ERR_INTERNAL_ERROR;
+		return lack_error();
 	struct st_run_create m = {
 	    .tenant = rq->who->tenant,
 	    .run = id,
@@ -81,7 +83,7 @@ static enum err store_run(struct request *rq, const struct canon_run *run, char 
 	const int fds[] = {give(rq, &summary, "request", &m.request, &summary_made),
 			   give(rq, &upload, "upload", &m.upload, &upload_made)};
 	if (fds[0] < 0 || fds[1] < 0)
-		return ERR_INTERNAL_ERROR;
+		return lack_error();
 	struct st_run_state state;
 	enum err e = st_call_run_create(rq->ask, &m, fds, &state, NULL);
 	if (e == ERR_OK && id_valid(state.run))
@@ -94,7 +96,7 @@ void handle_run_create(struct request *rq, struct reply *rp)
 	char field[CANON_FIELD], query[65], id[RUN_ID];
 	struct canon_run *run = arena_get(rq->arena, sizeof *run);
 	if (run == NULL) {
-		reply_error(rp, ERR_INTERNAL_ERROR, NULL, NULL);
+		reply_error(rp, lack_error(), NULL, NULL);
 		return;
 	}
 	enum err e = query_none(rq, query);

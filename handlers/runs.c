@@ -4,6 +4,7 @@
 #include "handlers/query.h"
 #include "lib/ask.h"
 #include "lib/digest.h"
+#include "lib/lack.h"
 #include "lib/names.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -209,8 +210,9 @@ void handle_run_show(struct request *rq, struct reply *rp)
 	char etag[SHA256_HEX];
 	buf_init(&b, SNAPSHOT_BYTES);
 	jw_init(&w, &b);
+	errno = 0;
 	if (!put_snapshot(rq, &w, &run, fd) || buf_failed(&b) || !sha256(b.p, b.n, sum)) {
-		reply_error(rp, ERR_INTERNAL_ERROR, NULL, NULL);
+		reply_error(rp, lack_error(), NULL, NULL);
 		return;
 	}
 	hex(sum, 16, etag);

@@ -3,6 +3,7 @@
  */
 #include "lib/buf.h"
 #include "lib/secret.h"
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ static bool buf_room(struct buf *b, size_t n)
 	if (b->failed)
 		return false;
 	if (n > b->cap - b->n) {
+		errno = EOVERFLOW; /* the caller's bound, and no want of memory */
 		b->failed = true;
 		return false;
 	}
@@ -137,6 +139,7 @@ void arena_free(struct arena *a)
 
 void *arena_get(struct arena *a, size_t n)
 {
+	errno = EOVERFLOW;
 	if (n > SIZE_MAX / 2)
 		return NULL;
 	n = n == 0 ? ARENA_ALIGN : (n + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;

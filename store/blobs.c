@@ -8,6 +8,7 @@
 #include "lib/chan.h"
 #include "lib/die.h"
 #include "lib/digest.h"
+#include "lib/lack.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "store/env.h"
@@ -44,7 +45,8 @@ static enum err file_error(const char *doing)
 	if (errno == ENOSPC || errno == EDQUOT)
 		return ERR_STORAGE_FULL;
 	log_error("blobs: %s: %m", doing);
-	return ERR_INTERNAL_ERROR;
+	/* Whoever waits for a store that is away waits for this one, too. */
+	return lack() ? ERR_STORE_UNAVAILABLE : ERR_INTERNAL_ERROR;
 }
 
 /* Reads what is there now. NULL with *e. */
@@ -58,8 +60,8 @@ static uint8_t *slurp(int fd, uint64_t max, size_t *n, enum err *e)
 	if (st.st_size < 0 || (uint64_t)st.st_size > max)
 		return NULL;
 	size_t size = (size_t)st.st_size, got = 0;
-	*e = ERR_INTERNAL_ERROR;
 	uint8_t *p = malloc(size + 1);
+	*e = p == NULL ? file_error("memory") : ERR_INTERNAL_ERROR;
 	if (p == NULL)
 		return NULL;
 	while (got < size) {
@@ -113,7 +115,7 @@ enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out)
 		if (small != NULL)
 			memcpy(small, p, n);
 		out->small = small;
-		return small != NULL ? ERR_OK : ERR_INTERNAL_ERROR;
+		return small != NULL ? ERR_OK : file_error("memory");
 	}
 	char name[NAME_LEN + 1];
 	name_of(out->sha, name);
@@ -211,38 +213,38 @@ void blob_undo(struct txn *t, const struct blob *b)
 }
 
 /* A descriptor of its own for each reader: nobody can change what is sealed. */
-static int show(struct wire_bytes record)
+static int show(struct wire_bytes record, enum err *e)
 {
 	struct rec_blob_content c;
 	own_fd int fd = -1;
 	if (!rec_get_blob_content(record.p, record.n, &c))
 		return -1;
 	fd = bundle_new("blob");
-	if (fd < 0 || !write_all(fd, c.content.p, c.content.n) || lseek(fd, 0, SEEK_SET) != 0 || !bundle_seal(fd))
-		log_error("blobs: showing one: %m");
-	else
+	if (fd >= 0 && write_all(fd, c.content.p, c.content.n) && lseek(fd, 0, SEEK_SET) == 0 && bundle_seal(fd))
 		return steal_fd(&fd);
+	*e = file_error("showing one");
 	return -1;
 }
 
 int blob_read(struct txn *t, struct wire_bytes sha)
 {
 	int fd = -1;
+	enum err e = ERR_INTERNAL_ERROR;
 	struct wire_bytes record;
 	struct key k = {.n = 0};
 	if (sha.n == BLOB_SHA)
 		k = key_of(sha.p);
 	if (table_get(t, T_BLOB_CONTENT, &k, &record)) {
-		fd = show(record);
+		fd = show(record, &e);
 	} else if (sha.n == BLOB_SHA && t->failed == ERR_OK) {
 		char name[NAME_LEN + 1];
 		name_of(sha.p, name);
 		fd = openat(store_blobs(t->store)->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 		if (fd < 0)
-			log_error("blobs: %s: %m", name);
+			e = file_error(name);
 	}
 	if (fd < 0)
-		txn_fail(t, ERR_INTERNAL_ERROR);
+		txn_fail(t, e);
 	return fd;
 }
 
@@ -260,7 +262,7 @@ int blob_tell(struct txn *t, struct wire_bytes sha, struct wire_bytes *bytes)
 	*bytes = c.content;
 	int fd = fcntl(store_blobs(t->store)->empty, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		txn_fail(t, ERR_INTERNAL_ERROR);
+		txn_fail(t, file_error("a descriptor"));
 	return fd;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "gen/records.h"
 #include "lib/die.h"
+#include "lib/lack.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "store/bdb.h"
@@ -73,7 +74,9 @@ enum err bdb_error(struct store *s, int ret, const char *doing)
 		}
 	}
 	log_error("store: %s: %s", doing, db_strerror(ret));
-	return ERR_INTERNAL_ERROR;
+	/* It passes. Whoever waits for a store that is away waits for this one, too. */
+	errno = ret;
+	return lack() ? ERR_STORE_UNAVAILABLE : ERR_INTERNAL_ERROR;
 }
 
 static void must(int ret, const char *doing)

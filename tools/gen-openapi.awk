@@ -184,7 +184,7 @@ END {
   for (r = 0; r < nr; r++) if (side[r] == "public") {
     h = handler[r]
     if (about[h] == "" || answers[h] == "") { printf "%s: %s has no sentence or no answer\n", FILENAME, h > "/dev/stderr"; exit 1 }
-    add_codes(h, "invalid_request,invalid_query,internal_error")
+    add_codes(h, "invalid_request,invalid_query,internal_error,resources_exhausted")
     if (who[r] != "none") add_codes(h, "unauthorized,forbidden,tenant_mismatch,store_unavailable")
     if (path[r] ~ /\{runId\}/) add_codes(h, "run_not_found")
     if (ctype[r] != "-") add_codes(h, "request_too_large,length_mismatch,request_timeout,unsupported_encoding")

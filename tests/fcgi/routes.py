@@ -325,10 +325,15 @@ def readiness():
 
 
 def out_of_files():
-    few = Rig(sys.argv[1], files=60, deadline_ms=60000)
+    few = Rig(sys.argv[1], files=60, deadline_ms=60000, threads=1, threads_max=1)
+    ask(few.path, request("GET", "/v1/runs", few.token))  # now the thread has its connection to the store
     held = [connect(few.path) for _ in range(100)]
     for s in held:
         send(s, begin())
+    large = json.dumps(dict(BODY, files=BODY["files"] + [{"path": "large.py", "content": "x" * 60000}])).encode()
+    a = ask(few.path, request("POST", "/v1/runs", few.token, large))
+    check("out of descriptors, what needs one is told to come again", a is not None and refused(a, 503, "resources_exhausted") and
+          "retry-after" in a.headers, a)
     a = ask(few.path, request("GET", "/healthz"))
     check("out of descriptors, a request is answered all the same", a is not None and a.status == 200, a)
     for s in held:

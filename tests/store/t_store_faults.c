@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include <cmocka.h>
 
 #include "lib/chan.h"
+#include "lib/names.h"
 #include "tests/store/steps.h"
 
 static unsigned descriptors(void)
@@ -285,6 +287,57 @@ static void too_many(void **state)
 	alive();
 }
 
+/* How many descriptors stored may have; as its own user, who needs no right for that. */
+static void may_have(rlim_t n)
+{
+	pid_t pid = fork();
+	int status;
+	if (pid == 0) {
+		struct rlimit l;
+		if (setresgid(RIG_UID, RIG_UID, RIG_UID) != 0 || setresuid(RIG_UID, RIG_UID, RIG_UID) != 0 ||
+		    prlimit(rig.pid, RLIMIT_NOFILE, NULL, &l) != 0)
+			_exit(1);
+		l.rlim_cur = n < l.rlim_max ? n : l.rlim_max;
+		_exit(prlimit(rig.pid, RLIMIT_NOFILE, &l, NULL) != 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* Want of descriptors is no fault of the question: it passes, and is told as what it is. */
+static void out_of_descriptors(void **state)
+{
+	(void)state;
+	enum { LARGE = 20000 };
+	static char bytes[LARGE];
+	struct st_run_create m = rig_run("acme", "wanted");
+	struct st_run_get g = {.tenant = "acme", .run = "wanted"};
+	struct st_artifact_get get = {.tenant = "acme", .run = "wanted", .name = ART_PATCH};
+	struct st_run_start s = {.tenant = "acme", .run = "wanted", .expires_at = UINT64_MAX};
+	struct st_artifact_put put = {.tenant = "acme", .run = "wanted", .name = ART_PATCH};
+	struct st_run_state a;
+	struct st_run_work work;
+	struct st_run_is is;
+	struct st_artifact_is artifact;
+	struct st_ok ok;
+	for (int small = 0; small < 2; small++) {
+		g.run = m.run = get.run = put.run = s.run = small ? "wanted-small" : "wanted";
+		int fd = rig_memfd(bytes, small ? 100 : LARGE);
+		assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+		assert_int_equal(STEWARD(st_call_run_start(steward, &s, NULL, &work, NULL)), ERR_OK);
+		assert_int_equal(STEWARD(st_call_artifact_put(steward, &put, &fd, &ok, NULL)), ERR_OK);
+		assert_int_equal(finish(m.run, RUN_EV_FAIL, false, "agent_failed", &a), ERR_OK);
+		close(fd);
+		may_have(3);
+		assert_int_equal(FCGI(st_call_run_get(fcgi, &g, NULL, &is, NULL)), ERR_STORE_UNAVAILABLE);
+		assert_int_equal(FCGI(st_call_artifact_get(fcgi, &get, NULL, &artifact, NULL)), ERR_STORE_UNAVAILABLE);
+		may_have(RLIM_INFINITY);
+		assert_int_equal(FCGI(st_call_run_get(fcgi, &g, NULL, &is, NULL)), ERR_OK);
+		assert_int_equal(FCGI(st_call_artifact_get(fcgi, &get, NULL, &artifact, NULL)), ERR_OK);
+	}
+	alive();
+}
+
 /* Data files copied without their logs are refused with a sentence, not served and not repaired. */
 static void without_logs(void **state)
 {
@@ -310,7 +363,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(frames_that_lie),   cmocka_unit_test(out_of_turn),   cmocka_unit_test(wrong_uid),
 	    cmocka_unit_test(a_second_owner),    cmocka_unit_test(leaving_early), cmocka_unit_test(not_reading),
-	    cmocka_unit_test(a_slow_subscriber), cmocka_unit_test(too_many),      cmocka_unit_test(without_logs),
+	    cmocka_unit_test(a_slow_subscriber), cmocka_unit_test(too_many),      cmocka_unit_test(out_of_descriptors),
+	    cmocka_unit_test(without_logs),
 	};
 	return cmocka_run_group_tests(tests, steps_setup, steps_teardown);
 }

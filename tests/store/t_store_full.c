@@ -112,6 +112,29 @@ static void whole(void)
 	} while (!got.done);
 }
 
+static enum err issue(const char *id)
+{
+	uint8_t hash[32] = {1};
+	struct st_token_create m = {.tenant = "acme", .kind = 1, .token_id = id, .hash = {hash, 32}, .label = "l"};
+	struct st_ok ok;
+	return st_call_token_create(admin, &m, NULL, &ok, NULL);
+}
+
+static enum err take_away(const char *id)
+{
+	struct st_token_revoke m = {.tenant = "acme", .token_id = id};
+	struct st_ok ok;
+	return st_call_token_revoke(admin, &m, NULL, &ok, NULL);
+}
+
+static enum err principal(const char *id)
+{
+	uint8_t hash[32] = {1};
+	struct st_principal m = {.token_id = id, .hash = {hash, 32}};
+	struct st_principal_is is;
+	return FCGI(st_call_principal(fcgi, &m, NULL, &is, NULL));
+}
+
 static void full_and_free_again(void **state)
 {
 	(void)state;
@@ -121,14 +144,19 @@ static void full_and_free_again(void **state)
 	struct st_run_create m = rig_run("acme", "new");
 	assert_int_equal(rig_running(fcgi, steward, "acme", "going", 5), ERR_OK);
 	assert_int_equal(rig_running(fcgi, steward, "acme", "cancelled", 5), ERR_OK);
+	assert_int_equal(issue("stolen-0"), ERR_OK);
+	assert_int_equal(issue("stolen-1"), ERR_OK);
 	assert_true(have_ballast());
 	for (int round = 0; round < 2; round++) {
-		const char *id = round == 0 ? "going" : "cancelled";
+		const char *id = round == 0 ? "going" : "cancelled", *stolen = round == 0 ? "stolen-0" : "stolen-1";
 		fill();
 		assert_int_equal(rig_create(fcgi, &m, &a), ERR_STORAGE_FULL);
 		assert_int_equal(append(id, "t", 2, 1, &taken), ERR_STORAGE_FULL);
-		/* Reading goes on, and so do ends. */
+		/* Reading goes on, and so do ends, and what takes a right away. */
 		assert_int_equal(run_is(id).max_requests, 5);
+		assert_int_equal(principal(stolen), ERR_OK);
+		assert_int_equal(take_away(stolen), ERR_OK);
+		assert_int_equal(principal(stolen), ERR_UNAUTHORIZED);
 		if (round == 1) {
 			assert_int_equal(cancel(id, &a), ERR_OK);
 			assert_int_equal(consume(id, &cap), ERR_INACTIVE_RUN_TOKEN);
@@ -142,6 +170,7 @@ static void full_and_free_again(void **state)
 		fill();
 		rig_start(&rig);
 		assert_true(run_is(id).finished);
+		assert_int_equal(principal(stolen), ERR_UNAUTHORIZED);
 		fill(); /* recovery removed a log */
 		assert_int_equal(rig_create(fcgi, &m, &a), ERR_STORAGE_FULL);
 		assert_int_equal(unlink(filler), 0);
@@ -206,14 +235,6 @@ static void full_by_itself(void **state)
 	print_message("full after %d runs\n", n - 1);
 }
 
-static enum err issue(const char *id)
-{
-	uint8_t hash[32] = {1};
-	struct st_token_create m = {.tenant = "acme", .kind = 1, .token_id = id, .hash = {hash, 32}, .label = "l"};
-	struct st_ok ok;
-	return st_call_token_create(admin, &m, NULL, &ok, NULL);
-}
-
 static unsigned tokens(void)
 {
 	struct st_token_list m = {.tenant = "acme"};
@@ -247,8 +268,6 @@ static void no_room_for_the_audit_log(void **state)
 	(void)state;
 	char options[64], saved[160], path[160];
 	struct st_run_state a;
-	struct st_token_revoke r = {.tenant = "acme", .token_id = "before"};
-	struct st_ok ok;
 	size_t n;
 	assert_int_equal(rig_stop(&rig, SIGTERM), 0);
 	(void)snprintf(options, sizeof options, "size=64k,mode=0700,uid=%d,gid=%d", RIG_UID, RIG_UID);
@@ -261,9 +280,9 @@ static void no_room_for_the_audit_log(void **state)
 	char id[32];
 	unsigned given = issue_until_refused("t");
 	unsigned before = tokens();
-	assert_int_equal(before, given); /* "before" and all but the last */
+	assert_int_equal(before, given + 2); /* "before", two stolen ones, and all but the last */
 	/* What takes a right away is done all the same. */
-	assert_int_equal(st_call_token_revoke(admin, &r, NULL, &ok, NULL), ERR_OK);
+	assert_int_equal(take_away("before"), ERR_OK);
 	assert_int_equal(tokens(), before);
 	struct st_run_create m = rig_run("acme", "unlogged");
 	for (int i = 0; i < 3; i++) {
