@@ -7,6 +7,7 @@
 
 #include "lib/buf.h"
 #include "lib/json.h"
+#include "lib/secret.h"
 
 /* Exit statuses of CONTRACT section 7. */
 enum { EXIT_COMPLETED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_CANCELLED = 3, EXIT_UNREACHABLE = 4 };
@@ -38,6 +39,7 @@ int cmd_audit(struct cli *cli, int argc, char **argv);
 int cmd_store(struct cli *cli, int argc, char **argv);
 int cmd_config(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);
+int cmd_attack(struct cli *cli, int argc, char **argv);
 
 /* Says what is wrong with the command line and returns EXIT_USAGE. */
 int usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -59,6 +61,13 @@ struct http_answer {
  * message and field are printed). On 0 the body is the caller's to free.
  */
 int http_call(const struct cli *cli, const char *path, const char *body, struct http_answer *answer);
+/*
+ * The same with this token and method (NULL: GET, or POST where there is a body) and without a word about an answer
+ * that is an error: whatever its status, 0 and the body is the caller's to free. Otherwise an exit status after saying
+ * why.
+ */
+int http_raw(const struct cli *cli, const struct secret *token, const char *method, const char *path, const char *body,
+	     struct http_answer *answer);
 /* DELETE; nothing comes back. */
 int http_delete(const struct cli *cli, const char *path);
 

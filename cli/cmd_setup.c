@@ -99,6 +99,31 @@ static bool make_secrets(const struct setup *s)
 	return ok;
 }
 
+/* What "pinfold attack" runs: small limits, so that going beyond them costs little. */
+static bool make_attack(void)
+{
+	struct buf b;
+
+	buf_init(&b, 1 << 16);
+	buf_adds(&b, "# The attacks of \"pinfold attack\": an agent like any other, with little to use.\n"
+		     "agent \"attack\" {\n\tcommand = {\"/opt/pinfold/pinfold-attacker\"}\n"
+		     "\tenvironment = {\"PATH=/usr/local/bin:/usr/bin:/bin\", \"HOME=/tmp\", \"LANG=C.UTF-8\",\n"
+		     "\t\t\"PINFOLD_MODEL_ID={model}\", \"PINFOLD_MODEL_GATEWAY_URL={gateway_url}\", "
+		     "\"PINFOLD_RUN_ID={run_id}\"}\n"
+		     "\tmemory_mb = 64\n\tpids = 32\n\tworkspace_mb = 16\n\tworkspace_inodes = 1500\n}\n");
+	if (!make_text("profiles.d", "attack.conf", &b))
+		return false;
+	buf_init(&b, 1 << 16);
+	buf_adds(&b, "# Who attacks, and who is attacked. Neither has a token but while \"pinfold attack\" runs.\n"
+		     "tenant \"attack\" {\n\tagent = \"attack\"\n\tmax_queued_runs = 200\n"
+		     "\tcheck {\n\t\targv = {\"git\", \"diff\", \"--check\"}\n\t}\n"
+		     "\tcheck {\n\t\targv = {\"/opt/pinfold/pinfold-attacker\", \"check\"}\n\t}\n"
+		     "\tcheck {\n\t\targv = {\"/opt/pinfold/pinfold-attacker\", \"spoil\"}\n\t}\n}\n"
+		     "tenant \"attack-neighbour\" {\n\tagent = \"attack\"\n"
+		     "\tcheck {\n\t\targv = {\"/opt/pinfold/pinfold-attacker\", \"check\"}\n\t}\n}\n");
+	return make_text("tenants.d", "attack.conf", &b);
+}
+
 static bool make_conf(const struct setup *s)
 {
 	struct buf b;
@@ -156,6 +181,8 @@ static bool make_conf(const struct setup *s)
 	if (!make_text("profiles.d", "default.conf", &b))
 		return false;
 
+	if (!make_attack())
+		return false;
 	buf_init(&b, 1 << 16);
 	buf_adds(&b, "# For \"pinfold doctor\": an agent that does nothing, while its box is looked at from outside.\n"
 		     "agent \"probe\" {\n\tcommand = {\"/usr/bin/sleep\", \"60\"}\n\tmemory_mb = 32\n\tpids = 8\n"

@@ -90,12 +90,11 @@ static void explain(const struct cli *cli, long status, struct buf *body)
 	arena_free(&a);
 }
 
-static int call(const struct cli *cli, const char *method, const char *path, const char *body,
-		struct http_answer *answer)
+int http_raw(const struct cli *cli, const struct secret *token, const char *method, const char *path, const char *body,
+	     struct http_answer *answer)
 {
-	own_secret struct secret token = {0};
 	struct curl_slist *headers = NULL;
-	char url[2048], bearer[300];
+	char url[2048], bearer[1200];
 	CURLcode rc;
 
 	buf_init(&answer->body, ANSWER_MAX);
@@ -103,13 +102,11 @@ static int call(const struct cli *cli, const char *method, const char *path, con
 		fputs("pinfold: no server: set PINFOLD_URL or give --server URL\n", stderr);
 		return EXIT_USAGE;
 	}
-	if (!find_token(cli, &token))
-		return EXIT_USAGE;
 	size_t base = strlen(cli->server);
 	while (base > 0 && cli->server[base - 1] == '/')
 		base--;
 	snprintf(url, sizeof url, "%.*s%s", (int)base, cli->server, path);
-	snprintf(bearer, sizeof bearer, "Authorization: Bearer %.*s", (int)token.n, (const char *)token.p);
+	snprintf(bearer, sizeof bearer, "Authorization: Bearer %.*s", (int)token->n, (const char *)token->p);
 	CURL *c = curl_easy_init();
 	if (c == NULL)
 		return EXIT_UNREACHABLE;
@@ -138,18 +135,33 @@ static int call(const struct cli *cli, const char *method, const char *path, con
 	curl_slist_free_all(headers);
 	curl_easy_cleanup(c);
 	wipe(bearer, sizeof bearer);
-	if (rc != CURLE_OK) {
-		fprintf(stderr, "pinfold: %s cannot be reached: %s. Is this the address, and does the service run?\n",
-			cli->server, curl_easy_strerror(rc));
-		buf_free(&answer->body);
-		return EXIT_UNREACHABLE;
+	if (rc == CURLE_OK)
+		return 0;
+	fprintf(stderr, "pinfold: %s cannot be reached: %s. Is this the address, and does the service run?\n",
+		cli->server, curl_easy_strerror(rc));
+	buf_free(&answer->body);
+	return EXIT_UNREACHABLE;
+}
+
+static int call(const struct cli *cli, const char *method, const char *path, const char *body,
+		struct http_answer *answer)
+{
+	own_secret struct secret token = {0};
+
+	buf_init(&answer->body, ANSWER_MAX);
+	if (cli->server == NULL) {
+		fputs("pinfold: no server: set PINFOLD_URL or give --server URL\n", stderr);
+		return EXIT_USAGE;
 	}
-	if (answer->status < 200 || answer->status > 299) {
+	if (!find_token(cli, &token))
+		return EXIT_USAGE;
+	int status = http_raw(cli, &token, method, path, body, answer);
+	if (status == 0 && (answer->status < 200 || answer->status > 299)) {
 		explain(cli, answer->status, &answer->body);
 		buf_free(&answer->body);
 		return answer->status >= 500 ? EXIT_UNREACHABLE : EXIT_FAILED;
 	}
-	return 0;
+	return status;
 }
 
 int http_call(const struct cli *cli, const char *path, const char *body, struct http_answer *answer)

@@ -43,6 +43,8 @@ static const struct command commands[] = {
     {"doctor", "[--json] [--online] [--no-box] [--agent PROFILE] [--list]",
      "look at everything that could be wrong here, and say what to do (root)", cmd_doctor},
     {"config", "check", "read the configuration as the daemon would", cmd_config},
+    {"attack", "[--json] [--list] [--class CLASS] [ID...]", "try to break out of sandboxes, and show what holds (root)",
+     cmd_attack},
 };
 
 static const struct command *current; /* the one that was named, once it is known */

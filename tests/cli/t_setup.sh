@@ -24,7 +24,7 @@ before=$(find "$etc" -type f -exec sha256sum {} + | sort)
 "$cli" setup --model other 2>/dev/null
 check "setup again succeeds" $? 0
 check "setup again changes nothing" "$(find "$etc" -type f -exec sha256sum {} + | sort)" "$before"
-has "config check" "$("$cli" config check 2>&1)" "configuration ok: 1 tenants, 1 model profiles, 2 agents, 1 providers"
+has "config check" "$("$cli" config check 2>&1)" "configuration ok: 3 tenants, 1 model profiles, 3 agents, 1 providers"
 check "a quote in a value is refused" "$("$cli" setup --model 'a"b' >/dev/null 2>&1; echo $?)" 2
 while read -r args; do
 	check "nothing is ignored: $args" "$("$cli" $args >/dev/null 2>&1; echo $?)" 2
@@ -82,7 +82,7 @@ while IFS='|' read -r name min max; do
 	done
 done <<<"$numbers"
 has "a missing key is asked for" "$(PINFOLD_ROOT=$root/second "$cli" setup 2>&1)" "put the provider's key into"
-rm "$etc/tenants.d/default.conf"
+rm "$etc/tenants.d/default.conf" "$etc/tenants.d/attack.conf"
 has "no tenant" "$("$cli" config check 2>&1)" "needs at least one"
 rm "$etc/pinfold.conf"
 has "no file" "$("$cli" config check 2>&1)" 'run "pinfold setup"'

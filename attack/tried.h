@@ -1,0 +1,33 @@
+/* What an attempt came to. Everything here is the attacker's own word; the command judges it by the table. */
+#ifndef ATTACK_TRIED_H
+#define ATTACK_TRIED_H
+#include <stdbool.h>
+
+enum outcome { TRIED_HELD, TRIED_OPEN, TRIED_SKIPPED };
+
+struct tried {
+	enum outcome outcome;
+	char detail[120]; /* one line for people */
+};
+
+/* The wall held; the attack succeeded; this machine has not what it would take to try. */
+struct tried held(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+struct tried open_(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+struct tried skipped(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* A call's result: below zero it was refused, whatever the error. */
+struct tried refused(long rc);
+/* It must not exist (ENOSYS); any other answer is the kernel's, which the filter should have kept away. */
+struct tried absent(long rc);
+/* It must be refused by the filter with just this error; any other answer is the kernel's. */
+struct tried filtered(long rc, int error);
+/* A descriptor that must not be had; it is closed. */
+struct tried denied(int fd);
+/* Held unless a is there and equal to b. what: for the detail. */
+struct tried differs(const char *what, const char *a, const char *b);
+/* Opens, or lists, what must not be there to open. */
+struct tried cannot_open(const char *path, int flags);
+struct tried cannot_list(const char *path);
+/* Reads at most size - 1 bytes and ends them with a NUL; how many, or -1. */
+long read_text(const char *path, char *to, unsigned long size);
+#endif

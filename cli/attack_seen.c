@@ -1,0 +1,243 @@
+/* What "pinfold attack" offers to be reached, and judges by what can be seen from outside a box. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/msg.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/attack.h"
+#include "lib/own.h"
+
+void attack_offer_make(struct attack_offer *o)
+{
+	struct sockaddr_un u = {.sun_family = AF_UNIX};
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof a;
+
+	snprintf(o->name, sizeof o->name, "pinfold-attack-%d", (int)getpid());
+	snprintf(u.sun_path + 1, sizeof u.sun_path - 1, "%s", o->name);
+	o->abstract = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/* With the NUL behind the name, as the attacker asks for it. */
+	if (bind(o->abstract, (struct sockaddr *)&u,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(o->name) + 2)) != 0 ||
+	    listen(o->abstract, 8) != 0)
+		o->name[0] = '\0';
+	o->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(o->listener, (struct sockaddr *)&a, sizeof a) == 0 && listen(o->listener, 8) == 0 &&
+	    getsockname(o->listener, (struct sockaddr *)&a, &size) == 0)
+		o->port = ntohs(a.sin_port);
+	o->key = 0x70670000 + (int)getpid();
+	shmget(o->key, 4096, IPC_CREAT | 0666);
+	msgget(o->key, IPC_CREAT | 0666);
+}
+
+void attack_offer_end(struct attack_offer *o)
+{
+	shmctl(shmget(o->key, 0, 0), IPC_RMID, NULL);
+	msgctl(msgget(o->key, 0), IPC_RMID, NULL);
+	close(o->abstract);
+	close(o->listener);
+}
+
+/* The wanted row of this id, or NULL. */
+static struct attack_result *row(struct suite *s, const char *id)
+{
+	for (size_t i = 0; i < ATTACKS; i++)
+		if (strcmp(attacks[i].id, id) == 0)
+			return s->result[i].wanted ? &s->result[i] : NULL;
+	return NULL;
+}
+
+/* One call as the attackers' tenant, or with the neighbour's run token. */
+static void call(struct suite *s, const char *id, const char *method, const char *below, long wanted)
+{
+	struct attack_result *r = row(s, id);
+	char path[300];
+	struct http_answer answer;
+
+	if (r == NULL)
+		return;
+	snprintf(path, sizeof path, "/v1/runs/%s%s", s->near.run, below);
+	long status = attack_call(s, ATTACK_OWN, method, path,
+				  method != NULL && strcmp(method, "POST") == 0 ? "" : NULL, &answer);
+	if (status >= 0)
+		buf_free(&answer.body);
+	attack_note(r,
+		    status == wanted ? ATTACK_HELD
+		    : status < 0     ? ATTACK_UNKNOWN
+				     : ATTACK_OPEN,
+		    s->near.run, "%ld", status);
+}
+
+static void list(struct suite *s)
+{
+	struct attack_result *r = row(s, "api-list");
+	struct http_answer answer;
+
+	if (r == NULL || attack_call(s, ATTACK_OWN, NULL, "/v1/runs?limit=100", NULL, &answer) < 0)
+		return;
+	const char *text = buf_cstr(&answer.body);
+	bool found = text != NULL && strstr(text, s->near.run) != NULL;
+	attack_note(r,
+		    found                  ? ATTACK_OPEN
+		    : answer.status == 200 ? ATTACK_HELD
+					   : ATTACK_UNKNOWN,
+		    s->near.run, "%s", found ? "it is in it" : "it is not");
+	buf_free(&answer.body);
+}
+
+static void run_token(struct suite *s)
+{
+	struct attack_result *r = row(s, "api-run-token");
+	own_secret struct secret token = {0};
+	struct http_answer answer;
+
+	if (r == NULL || !secret_set(&token, s->near.model, strlen(s->near.model)) ||
+	    http_raw(s->cli, &token, NULL, "/v1/runs", NULL, &answer) != 0)
+		return;
+	attack_note(r, answer.status == 401 ? ATTACK_HELD : ATTACK_OPEN, s->near.run, "%ld", answer.status);
+	buf_free(&answer.body);
+}
+
+/* It goes on until it is asked to end, and then ends because of that. */
+static void alive(struct suite *s)
+{
+	struct attack_result *r = row(s, "near-alive");
+	own_arena struct arena a = {0};
+	char path[200];
+	struct http_answer answer;
+
+	snprintf(path, sizeof path, "/v1/runs/%s/cancel", s->near.run);
+	long status = attack_call(s, ATTACK_NEAR, NULL, path, "", &answer);
+	if (status >= 0)
+		buf_free(&answer.body);
+	arena_init(&a, 1000);
+	const struct json *v = attack_wait(s, ATTACK_NEAR, s->near.run, 60, &a);
+	const char *end = v != NULL ? member(v, "status") : "running";
+	if (r != NULL)
+		attack_note(r,
+			    strcmp(end, "cancelled") == 0 ? ATTACK_HELD
+			    : v != NULL                   ? ATTACK_OPEN
+							  : ATTACK_UNKNOWN,
+			    s->near.run, "%s", end);
+}
+
+struct told {
+	bool escape, reserved, number;        /* the event was found */
+	bool bare, forged, chosen, elsewhere; /* it came to what it must not */
+};
+
+static bool has_control(const struct json *v)
+{
+	if (v->type == JSON_STRING)
+		for (size_t i = 0; i < v->len; i++)
+			if (((unsigned char)v->text[i] < ' ' && v->text[i] != '\n' && v->text[i] != '\t') ||
+			    v->text[i] == 0x7f)
+				return true;
+	for (const struct json *c = v->child; c != NULL; c = c->next)
+		if (has_control(c))
+			return true;
+	return false;
+}
+
+static void look(struct told *t, const struct json *e, int64_t *before)
+{
+	const char *type = member(e, "event_type");
+	const struct json *data = json_get(e, "data"), *n = json_get(e, "sequence");
+	const struct json *forged = data != NULL ? json_get(data, "forged") : NULL;
+	int64_t sequence = 0;
+
+	if (n != NULL && json_int(n, 0, INT64_MAX, &sequence)) {
+		t->chosen = t->chosen || sequence != *before + 1;
+		*before = sequence;
+	}
+	if (strcmp(type, "escape") == 0) {
+		t->escape = true;
+		t->bare = has_control(e);
+	}
+	if (forged != NULL) {
+		t->reserved = true;
+		t->forged = strcmp(type, "agent.run.completed") != 0;
+	}
+	t->number = t->number || strcmp(type, "number") == 0;
+}
+
+static void read_events(struct suite *s, enum attack_who who, const char *run, struct told *t)
+{
+	char path[200];
+	struct http_answer answer;
+	int64_t before = 0;
+
+	snprintf(path, sizeof path, "/v1/runs/%s/events", run);
+	if (attack_call(s, who, NULL, path, NULL, &answer) < 0)
+		return;
+	const char *p = buf_cstr(&answer.body);
+	for (const char *stop; p != NULL && (stop = strchr(p, '\n')) != NULL; p = stop + 1) {
+		own_arena struct arena a;
+		arena_init(&a, 1 << 20);
+		const struct json *e = json_parse(&a, p, (size_t)(stop - p), JSON_DEPTH, 10000, NULL);
+		if (e != NULL && who == ATTACK_OWN)
+			look(t, e, &before);
+		else
+			t->elsewhere = t->elsewhere || strcmp(member(e, "event_type"), "stolen") == 0;
+	}
+	buf_free(&answer.body);
+}
+
+static void events(struct suite *s)
+{
+	struct told t = {0};
+	struct attack_result *r;
+
+	read_events(s, ATTACK_OWN, s->run, &t);
+	read_events(s, ATTACK_NEAR, s->near.run, &t);
+	if ((r = row(s, "tty-escape")) != NULL)
+		attack_note(r,
+			    !t.escape ? ATTACK_UNKNOWN
+			    : t.bare  ? ATTACK_OPEN
+				      : ATTACK_HELD,
+			    s->run, "%s",
+			    !t.escape ? "the event is not there"
+			    : t.bare  ? "a control byte is in it"
+				      : "none is in it");
+	if ((r = row(s, "gate-event-reserved")) != NULL)
+		attack_note(r,
+			    !t.reserved ? ATTACK_UNKNOWN
+			    : t.forged  ? ATTACK_OPEN
+					: ATTACK_HELD,
+			    s->run, "%s",
+			    !t.reserved ? "the event is not there"
+			    : t.forged  ? "as it was sent"
+					: "agent.run.completed");
+	if ((r = row(s, "gate-event-number")) != NULL)
+		attack_note(r,
+			    !t.number  ? ATTACK_UNKNOWN
+			    : t.chosen ? ATTACK_OPEN
+				       : ATTACK_HELD,
+			    s->run, "%s",
+			    !t.number  ? "the event is not there"
+			    : t.chosen ? "there is a gap"
+				       : "dense");
+	if ((r = row(s, "gate-event-run")) != NULL)
+		attack_note(r, t.elsewhere ? ATTACK_OPEN : ATTACK_HELD, s->near.run, "%s",
+			    t.elsewhere ? "the other run has it" : "the other run has it not");
+}
+
+void attack_seen(struct suite *s)
+{
+	if (s->run[0] != '\0')
+		events(s);
+	list(s);
+	run_token(s);
+	call(s, "api-show", NULL, "", 404);
+	call(s, "api-events", NULL, "/events", 404);
+	call(s, "api-artifacts", NULL, "/artifacts", 404);
+	call(s, "api-cancel", "POST", "/cancel", 404);
+	call(s, "api-delete", "DELETE", "", 404);
+	alive(s);
+}
