@@ -160,6 +160,27 @@ static void t_by_products(void **state)
 	}
 }
 
+/* What was uploaded is nobody's by-product; only compiled files are made anew whoever made them first. */
+static void t_uploaded_by_products(void **state)
+{
+	(void)state;
+	static const char *const paths[] = {"__pycache__/notes.txt", "d/.pytest_cache/README.md", "__pycache__/a.pyc",
+					    "q.pyc"};
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		struct trial changed = {.allow = {"a.py"},
+					.up = {{"a.py", "x"}, {paths[i], "q"}},
+					.left = {{"a.py", "x"}, {paths[i], "r"}}};
+		struct trial removed = {
+		    .allow = {"a.py"}, .up = {{"a.py", "x"}, {paths[i], "q"}}, .left = {{"a.py", "x"}}};
+		for (int k = 0; k < 2; k++) {
+			struct said *s = trial_judge(k == 0 ? &changed : &removed, NULL);
+			assert_int_equal(s->accepted, i >= 2);
+			assert_string_equal(s->field, i < 2 ? paths[i] : "");
+			trial_end(s);
+		}
+	}
+}
+
 static struct said *judge_many(size_t files, size_t bytes)
 {
 	own_fd int up = bundle_new("up"), left = bundle_new("left"), out = bundle_new("out");
@@ -478,6 +499,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t_refusals),
 		cmocka_unit_test(t_by_products),
+		cmocka_unit_test(t_uploaded_by_products),
 		cmocka_unit_test(t_counts),
 		cmocka_unit_test(t_claims),
 		cmocka_unit_test(t_broken_results),
