@@ -245,14 +245,18 @@ static const char moving_script[] =
     "ln -s ../secret ../alt/s$d; ln -s ../secret/f$d ../alt/x$d; echo ours >x$d; echo ours >v$d; done; "
     "echo ours >g; touch ../ready; until [ -e ../go ]; do sleep 0.01; done";
 
-/* Swaps folders and files for links out of the tree, lets files grow, shrink and vanish, until it is killed. */
-static void move(int workspace)
+/* Until it is killed, swaps folders or files for links out of the tree, as fast as it can: the moment between looking
+ * and opening is short. Or lets files grow, shrink and vanish. */
+static void move(int workspace, int what)
 {
 	char from[32], to[32];
 	for (unsigned n = 0;; n++) {
-		snprintf(from, sizeof from, "source/%c%u", n % 2 ? 's' : 'x', n / 2 % FOLDERS + 1);
-		snprintf(to, sizeof to, "alt/%s", from + 7);
-		renameat2(workspace, from, workspace, to, RENAME_EXCHANGE);
+		if (what < 2) {
+			snprintf(from, sizeof from, "source/%c%u", "xs"[what], n % FOLDERS + 1);
+			snprintf(to, sizeof to, "alt/%s", from + 7);
+			renameat2(workspace, from, workspace, to, RENAME_EXCHANGE);
+			continue;
+		}
 		int fd = openat(workspace, "source/g", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 		if (fd >= 0 && ftruncate(fd, (off_t)(n * 7919 % 90000)))
 			_exit(1);
@@ -290,7 +294,7 @@ static void a_tree_that_moves(void **s)
 {
 	(void)s;
 	unsigned links = 0, others = 0;
-	for (int round = 0; round < 12; round++) {
+	for (int round = 0; round < 30; round++) {
 		struct box_run b;
 		struct found f;
 		box_start(&b, up_script(moving_script, ENDLESS));
@@ -298,7 +302,7 @@ static void a_tree_that_moves(void **s)
 		pid_t mover = fork();
 		assert_true(mover >= 0);
 		if (mover == 0)
-			move(workspace);
+			move(workspace, round % 3);
 		go(workspace);
 		int status = box_wait(&b); /* which has a limit */
 		kill(mover, SIGKILL);
