@@ -9,8 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -240,7 +243,7 @@ static void claims(void **s)
 enum { FOLDERS = 20 };
 
 static const char moving_script[] =
-    "mkdir ../secret ../alt; for f in $(seq 1 40); do echo FOREIGN >../secret/f$f; done; "
+    "mkdir ../secret ../alt; for f in $(seq 1 40); do echo THEM >../secret/f$f; done; "
     "for d in $(seq 1 20); do mkdir s$d; for f in $(seq 1 40); do echo ours >s$d/f$f; done; "
     "ln -s ../secret ../alt/s$d; ln -s ../secret/f$d ../alt/x$d; echo ours >x$d; echo ours >v$d; done; "
     "echo ours >g; touch ../ready; until [ -e ../go ]; do sleep 0.01; done";
@@ -294,7 +297,7 @@ static void a_tree_that_moves(void **s)
 {
 	(void)s;
 	unsigned links = 0, others = 0;
-	for (int round = 0; round < 30; round++) {
+	for (int round = 0; round < 9; round++) {
 		struct box_run b;
 		struct found f;
 		box_start(&b, up_script(moving_script, ENDLESS));
@@ -314,7 +317,7 @@ static void a_tree_that_moves(void **s)
 		assert_int_equal(status, f.broken_n);
 		for (uint32_t i = 0; i < f.entries_n; i++) {
 			const struct bn_entry *e = &f.entries[i];
-			if (holds(e->content, "FOREIGN"))
+			if (holds(e->content, "THEM"))
 				fail_msg("a foreign byte in %.*s", (int)e->path.n, (const char *)e->path.p);
 			assert_true(e->type != 1 || e->size == e->content.n);
 			links += e->type == 3;
@@ -324,6 +327,73 @@ static void a_tree_that_moves(void **s)
 		box_done(&b);
 	}
 	assert_true(links > 0 && links + others > 20); /* it did move under the collector */
+}
+
+/* The name that the traced runner is about to open; "" when it is at something else. */
+static void opens(pid_t pid, char name[16])
+{
+	struct __ptrace_syscall_info info;
+	memset(name, 0, 16);
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof info, &info) <= 0 || info.op != PTRACE_SYSCALL_INFO_ENTRY ||
+	    info.entry.nr != SYS_openat)
+		return;
+	struct iovec to = {name, 15}, from = {(void *)(uintptr_t)info.entry.args[1], 15};
+	if (process_vm_readv(pid, &to, 1, &from, 1, 0) < 0)
+		name[0] = '\0';
+}
+
+/*
+ * The worst moment, every time: between the look at a name and its opening, what bears it is exchanged for a link out
+ * of the tree, or for a FIFO. All of them must be noticed.
+ */
+static void exchanged_before_it_opens(void **s)
+{
+	(void)s;
+	struct box_run b;
+	struct found f;
+	char name[16], from[32], to[32];
+	int st = 0;
+	unsigned swapped = 0;
+	box_start(&b, up_script(moving_script, ENDLESS));
+	int workspace = workspace_of(&b);
+	for (int i = 2; i <= FOLDERS; i += 2) {
+		snprintf(to, sizeof to, "alt/x%d", i);
+		assert_false(unlinkat(workspace, to, 0) || mknodat(workspace, to, S_IFIFO | 0666, 0));
+	}
+	assert_int_equal(ptrace(PTRACE_SEIZE, b.pid, NULL, PTRACE_O_TRACESYSGOOD), 0);
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, b.pid, NULL, NULL), 0);
+	go(workspace);
+	alarm(120); /* it would stand still at a FIFO */
+	while (waitpid(b.pid, &st, 0) == b.pid && WIFSTOPPED(st)) {
+		int sig = WSTOPSIG(st);
+		if (sig == (SIGTRAP | 0x80)) {
+			opens(b.pid, name);
+			if ((name[0] == 's' || name[0] == 'x') && name[1] >= '1' && name[1] <= '9') {
+				snprintf(from, sizeof from, "source/%s", name);
+				snprintf(to, sizeof to, "alt/%s", name);
+				assert_int_equal(renameat2(workspace, from, workspace, to, RENAME_EXCHANGE), 0);
+				swapped++;
+			}
+		}
+		bool ours = sig == (SIGTRAP | 0x80) || sig == SIGTRAP || st >> 16 == PTRACE_EVENT_STOP;
+		assert_int_equal(ptrace(PTRACE_SYSCALL, b.pid, NULL, ours ? 0 : sig), 0);
+	}
+	alarm(0);
+	close(workspace);
+	assert_true(WIFEXITED(st) && WEXITSTATUS(st) == 0);
+	found_read(&f, b.result);
+	assert_int_equal(swapped, 2 * FOLDERS);
+	for (int i = 1; i <= FOLDERS; i++) {
+		snprintf(name, sizeof name, "s%d", i);
+		is(&f, name, 6, "");
+		snprintf(name, sizeof name, "x%d", i);
+		is(&f, name, 6, "");
+	}
+	for (uint32_t i = 0; i < f.entries_n; i++)
+		assert_false(holds(f.entries[i].content, "THEM"));
+	assert_true(f.collected.complete);
+	found_free(&f);
+	box_done(&b);
 }
 
 /* Nodes of real devices, of which a box's agent can make none. They are named and never opened. */
@@ -370,6 +440,7 @@ int main(void)
 	    cmocka_unit_test(a_source_that_is_gone),
 	    cmocka_unit_test(claims),
 	    cmocka_unit_test(a_tree_that_moves),
+	    cmocka_unit_test(exchanged_before_it_opens),
 	    cmocka_unit_test(device_nodes),
 	};
 	if (geteuid() != 0) {
