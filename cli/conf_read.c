@@ -243,11 +243,17 @@ static void take_agent(struct out *o, cfg_t *a)
 			     .event_token_file = cfg_getstr(a, "event_token_file"),
 			     .approval_token_file = cfg_getstr(a, "approval_token_file"),
 			     .memory_bytes = number(o, a, "memory_mb", 32, 1 << 20) * 1000000,
-			     .pids = (uint32_t)number(o, a, "pids", 4, 512),
+			     .pids = (uint32_t)number(o, a, "pids", 4, 4096),
 			     .workspace_bytes = number(o, a, "workspace_mb", 4, 1 << 16) * 1000000,
 			     .workspace_inodes = (uint32_t)number(o, a, "workspace_inodes", 200, 10000000),
 			     .output_bytes = (uint32_t)number(o, a, "output_bytes", 1000, 1000000),
-			     .extra_requests = (uint32_t)number(o, a, "extra_requests", 2, 1000)};
+			     .extra_requests = (uint32_t)number(o, a, "extra_requests", 2, 1000),
+			     .cpu_seconds = (uint32_t)number(o, a, "cpu_seconds", 0, 7 * 86400),
+			     .file_bytes = number(o, a, "file_mb", 0, 1 << 16) * 1000000,
+			     .open_files = (uint32_t)number(o, a, "open_files", 16, 1024)};
+
+	if (m.file_bytes == 0 || m.file_bytes > m.workspace_bytes)
+		m.file_bytes = m.workspace_bytes;
 
 	m.argv_n = strings(o, a, "command", m.argv, 16);
 	m.env_n = strings(o, a, "environment", m.env, 32);
@@ -327,6 +333,9 @@ static void read_file(struct out *o, const char *file, bool global)
 			     CFG_INT("workspace_inodes", 20000, CFGF_NONE),
 			     CFG_INT("output_bytes", 200000, CFGF_NONE),
 			     CFG_INT("extra_requests", 2, CFGF_NONE),
+			     CFG_INT("cpu_seconds", 0, CFGF_NONE),
+			     CFG_INT("file_mb", 0, CFGF_NONE),
+			     CFG_INT("open_files", 1024, CFGF_NONE),
 			     CFG_END()};
 	cfg_opt_t check[] = {CFG_STR_LIST("argv", "{}", CFGF_NONE), CFG_END()};
 	cfg_opt_t tenant[] = {

@@ -12,9 +12,12 @@
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,9 +25,12 @@
 /* Set by a signal handler, which cannot be given anything else. */
 static volatile sig_atomic_t stop_asked;
 
+enum { LOOK_MS = 250 };
+
 /* How far a child came; told through a close-on-exec pipe, so that silence means exec worked. */
-enum step { STEP_GROUP, STEP_UID, STEP_CWD, STEP_IO, STEP_EXEC, STEP__COUNT };
-static const char *const step_names[STEP__COUNT] = {"joining its cgroup", "dropping to its uid", "entering its folder",
+enum step { STEP_GROUP, STEP_UID, STEP_LIMITS, STEP_CWD, STEP_IO, STEP_EXEC, STEP__COUNT };
+static const char *const step_names[STEP__COUNT] = {"joining its cgroup",         "dropping to its uid",
+						    "lowering its limits",        "entering its folder",
 						    "setting up its descriptors", "starting its program"};
 
 struct report {
@@ -114,6 +120,13 @@ static bool set_io(int out)
 	       dup2(out >= 0 ? out : null, 2) == 2;
 }
 
+/* Only lower than what the box has: the runner itself needs more. Soft and hard, so that it stays. */
+static bool lower(__rlimit_resource_t what, uint64_t most)
+{
+	struct rlimit now, new = {most, most};
+	return most == 0 || (!getrlimit(what, &now) && (now.rlim_max <= most || !setrlimit(what, &new)));
+}
+
 static void default_signals(void)
 {
 	sigset_t none;
@@ -135,6 +148,8 @@ static enum step child_steps(const struct warden *w, const struct launch *l, int
 		return STEP_IO;
 	if (!become_agent())
 		return STEP_UID;
+	if (!lower(RLIMIT_FSIZE, l->file_bytes) || !lower(RLIMIT_NOFILE, l->open_files))
+		return STEP_LIMITS;
 	if (chdir(l->cwd))
 		return STEP_CWD;
 	default_signals();
@@ -247,9 +262,36 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* What the agent's processes have used so far, in microseconds: the first line of cpu.stat. 0: not known. */
+static uint64_t cpu_used(const struct warden *w)
+{
+	static const char key[] = "usage_usec ";
+	char text[512];
+	ssize_t n = w->cpu < 0 ? -1 : pread(w->cpu, text, sizeof text - 1, 0);
+	text[n < 0 ? 0 : n] = 0;
+	char *at = strstr(text, key);
+	return at ? strtoull(at + sizeof key - 1, NULL, 10) : 0;
+}
+
+/* A full file system is the agent's own trouble, but whoever reads the run should know of it. */
+static uint8_t full(void)
+{
+	static const char *const places[] = {"/workspace", "/tmp"};
+	uint8_t reached = 0;
+	struct statvfs v;
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		if (statvfs(places[i], &v) || !v.f_blocks || !v.f_files)
+			continue;
+		reached |= v.f_bavail == 0 ? LAUNCH_BYTES : 0;
+		reached |= v.f_favail == 0 ? LAUNCH_FILES : 0;
+	}
+	return reached;
+}
+
 static void watch(const struct warden *w, const struct launch *l, pid_t child, int out, struct outcome *o)
 {
-	uint64_t begin = timer_ms(), kill_at = UINT64_MAX, deadline = begin + l->limit_ms;
+	uint64_t begin = timer_ms(), kill_at = UINT64_MAX, deadline = begin + l->limit_ms, look_at = begin + LOOK_MS;
+	uint64_t cpu_most = l->cpu_seconds ? cpu_used(w) + l->cpu_seconds * 1000000ULL : UINT64_MAX;
 	bool ended = false;
 	while (reap(child, &ended, o) && !ended) {
 		uint64_t now = timer_ms();
@@ -262,9 +304,16 @@ static void watch(const struct warden *w, const struct launch *l, pid_t child, i
 			o->timed_out = now >= deadline;
 			break;
 		}
-		wait_a_little(out, w->control, least(deadline, kill_at) - now);
+		if (now >= look_at) {
+			look_at = now + LOOK_MS;
+			o->reached |= full() | (cpu_used(w) > cpu_most ? LAUNCH_CPU : 0);
+			if (o->reached & LAUNCH_CPU)
+				break;
+		}
+		wait_a_little(out, w->control, least(look_at, least(deadline, kill_at)) - now);
 		drain(&out, l, o);
 	}
+	o->reached |= full();
 	/* Forking processes lose the race: a fork with a kill pending fails. Twenty seconds are for a busy disk. */
 	uint64_t give_up = timer_ms() + 20000;
 	while (timer_ms() < give_up) {

@@ -7,11 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum launch_limit { LAUNCH_BYTES = 1, LAUNCH_FILES = 2, LAUNCH_CPU = 4 }; /* RAN.reached, CHECKED.reached */
 enum { LAUNCH_UID = 1000, LAUNCH_GID = 1000, LAUNCH_GROUPS = 10, LAUNCH_GRACE_MS = 5000 };
 
 /* Descriptors the runner was given. */
 struct warden {
 	int control;               /* its end means that sandboxd is gone */
+	int cpu;                   /* cpu.stat of the agent's group; -1: there is none */
 	int groups[LAUNCH_GROUPS]; /* cgroup.procs files of the agent's groups */
 	int groups_n;
 };
@@ -23,6 +25,8 @@ struct launch {
 	const void *arg;
 	const char *cwd;
 	uint64_t limit_ms;
+	uint32_t cpu_seconds, open_files; /* 0: no further limit. So is file_bytes */
+	uint64_t file_bytes;
 	uint8_t *output; /* standard output and error: all, or the two ends of it, within output_cap bytes */
 	size_t output_cap;
 };
@@ -31,6 +35,7 @@ struct outcome {
 	bool started;   /* exec succeeded (or inside was entered) */
 	int32_t status; /* exit code, or minus the signal */
 	bool timed_out, stopped, truncated;
+	uint8_t reached; /* LAUNCH_ bits: what was seen to be used up */
 	uint32_t duration_ms;
 	size_t output_n;
 	uint64_t printed;

@@ -104,13 +104,15 @@ static void must(struct app *a, bool written)
 /* Only the descriptors of lib/place.h stay, and none of them passes an exec. */
 static void take_descriptors(struct warden *w)
 {
-	*w = (struct warden){.control = BOX_FD_CONTROL};
+	*w = (struct warden){.control = BOX_FD_CONTROL, .cpu = -1};
 	for (int fd = 0; fd < 3; fd++) {
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
 			_exit(1);
 	}
 	for (int fd = BOX_FD_UPLOAD; fd < BOX_FD_CGROUP_END; fd++) {
 		bool is_open = !fcntl(fd, F_SETFD, FD_CLOEXEC);
+		if (is_open && fd == BOX_FD_CPU)
+			w->cpu = fd;
 		if (is_open && fd >= BOX_FD_CGROUP)
 			w->groups[w->groups_n++] = fd;
 	}
@@ -172,6 +174,9 @@ static struct outcome run_command(struct app *a, const struct command *c, const 
 			   .env = env,
 			   .cwd = "/workspace/source",
 			   .limit_ms = (uint64_t)c->seconds * 1000,
+			   .cpu_seconds = c->cpu_seconds,
+			   .file_bytes = c->file_bytes,
+			   .open_files = c->open_files,
 			   .output = a->output,
 			   .output_cap = c->output_bytes < OUTPUT_MAX ? c->output_bytes : OUTPUT_MAX};
 	launch_run(&a->w, &l, &o);
@@ -196,6 +201,7 @@ static void work(struct app *a, bool ready)
 			   .stopped = o.stopped,
 			   .duration_ms = o.duration_ms,
 			   .truncated = o.truncated,
+			   .reached = o.reached,
 			   .output = {a->output, (uint32_t)o.output_n}};
 	must(a, result_ran(&a->r, &m));
 	const char *why = collect(&a->w, &a->r, &a->plan.go);
@@ -216,6 +222,7 @@ static void check(struct app *a, bool ready)
 				       .timed_out = o.timed_out,
 				       .duration_ms = o.duration_ms,
 				       .truncated = o.truncated,
+				       .reached = o.reached,
 				       .output = {a->output, (uint32_t)o.output_n}};
 		must(a, result_checked(&a->r, &m));
 	}

@@ -141,6 +141,9 @@ static bool keep_item(struct plan *p, const struct item *it)
 		const struct bn_agent *m = &it->agent;
 		p->agent.seconds = m->wall_seconds;
 		p->agent.output_bytes = m->output_bytes;
+		p->agent.cpu_seconds = m->cpu_seconds;
+		p->agent.file_bytes = m->file_bytes;
+		p->agent.open_files = m->open_files;
 		return keep(&p->strings, m->argv, m->argv_n, p->agent.argv) &&
 		       keep(&p->strings, m->env, m->env_n, p->agent.env);
 	}
@@ -149,6 +152,9 @@ static bool keep_item(struct plan *p, const struct item *it)
 		struct command *c = &p->checks[p->checks_n++];
 		c->seconds = m->seconds;
 		c->output_bytes = m->output_bytes;
+		c->cpu_seconds = m->cpu_seconds;
+		c->file_bytes = m->file_bytes;
+		c->open_files = m->open_files;
 		c->name = arena_dup(&p->strings, m->name, strlen(m->name));
 		return c->name && keep(&p->strings, m->argv, m->argv_n, c->argv);
 	}

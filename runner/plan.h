@@ -44,7 +44,8 @@ struct command {
 	const char *name; /* of a check */
 	const char *argv[PLAN_ARGS + 1];
 	const char *env[PLAN_ENV + 1];
-	uint32_t seconds, output_bytes;
+	uint32_t seconds, output_bytes, cpu_seconds, open_files;
+	uint64_t file_bytes;
 };
 
 struct plan {

@@ -137,7 +137,8 @@ void answer_tell(void *arg, enum box_news what, const struct box *b)
 						  .oom = b->use.oom,
 						  .timed_out = b->timed_out,
 						  .cpu_us = b->use.cpu_us,
-						  .peak_bytes = b->use.peak_bytes};
+						  .peak_bytes = b->use.peak_bytes,
+						  .forks_refused = b->use.forks_refused};
 		n = sbx_put_exited(frame, sizeof frame, 0, &exited);
 		break;
 	case NEWS_GONE:

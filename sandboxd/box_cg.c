@@ -27,6 +27,7 @@ static const struct {
     {true, CG_PIDS, "a", "pids.max", V_PIDS, NULL, true},
     {true, CG_PIDS, "r", "pids.max", V_FIXED, "32", true},
     {true, CG_CPU, "", "cpu.weight", V_FIXED, "10", false},
+    {true, CG_IO, "", "io.weight", V_FIXED, "10", false},
     {false, CG_MEMORY, "a", "memory.limit_in_bytes", V_MEMORY, NULL, true},
     {false, CG_MEMORY, "a", "memory.memsw.limit_in_bytes", V_MEMORY, NULL, false},
     /* Under v1 what sockets hold is counted apart, and not at all without a limit: one box could take all the
@@ -90,14 +91,16 @@ int cg_make(const struct cg *c, uint32_t slot)
 	return openat(c->tree[0].base, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-bool cg_enter(const struct cg *c, uint32_t slot, const struct box_limits *l, int agent[CG_TREES], int *n)
+bool cg_enter(const struct cg *c, uint32_t slot, const struct box_limits *l, int agent[CG_FDS], int *n)
 {
-	*n = 0;
+	char name[CG_NAME];
+	name_of(name, slot, "a");
+	agent[0] = cg_open_file(c->tree[0].base, name, "cpu.stat", O_RDONLY);
+	*n = 1;
 	for (int i = 0; i < c->trees; i++) {
 		const struct cg_tree *t = &c->tree[i];
 		if ((!t->v2 && !make_groups(t, slot)) || !set_limits(t, slot, l))
 			return false;
-		char name[CG_NAME];
 		name_of(name, slot, divided(t) ? "r" : "");
 		/* In the v2 tree it was born there. Moving one's own single thread, unlike a process, needs no lock
 		 * of the whole machine, which can cost 10 ms. */
@@ -137,6 +140,8 @@ struct cg_use cg_used(const struct cg *c, uint32_t slot)
 	u.cpu_us = cg_number(c->tree[0].base, box, "cpu.stat", "usage_usec");
 	for (int i = 0; i < c->trees; i++) {
 		const struct cg_tree *t = &c->tree[i];
+		if ((t->what & CG_PIDS) != 0)
+			u.forks_refused = cg_number(t->base, agent, "pids.events", "max");
 		if ((t->what & CG_MEMORY) == 0)
 			continue;
 		const char *events = t->v2 ? "memory.events" : "memory.oom_control";

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CG_MEMORY = 1, CG_PIDS = 2, CG_CPU = 4, CG_TREES = 4 };
+enum { CG_MEMORY = 1, CG_PIDS = 2, CG_CPU = 4, CG_IO = 8, CG_TREES = 4, CG_FDS = CG_TREES + 1 };
 
 struct cg_tree {
 	int base; /* the instance's group */
@@ -27,7 +27,7 @@ struct cg {
 };
 
 struct cg_use {
-	uint64_t cpu_us, peak_bytes;
+	uint64_t cpu_us, peak_bytes, forks_refused;
 	bool oom;
 };
 
@@ -39,8 +39,9 @@ bool cg_open(struct cg *c, const char *instance, const char **why);
 bool cg_close(struct cg *c);
 /* Makes the box's groups in the v2 tree; a descriptor of the runner's for CLONE_INTO_CGROUP, or -1. */
 int cg_make(const struct cg *c, uint32_t slot);
-/* In the child: limits, v1 groups, joins the runner's; agent[]: cgroup.procs of the agent's groups, *n of them. */
-bool cg_enter(const struct cg *c, uint32_t slot, const struct box_limits *l, int agent[CG_TREES], int *n);
+/* In the child: limits, v1 groups, joins the runner's; agent[]: cpu.stat of the agent's, then its cgroup.procs, *n in
+ * all. */
+bool cg_enter(const struct cg *c, uint32_t slot, const struct box_limits *l, int agent[CG_FDS], int *n);
 /* In the child, after that: will what is out of memory die whole? */
 bool cg_oom_group(const struct cg *c, uint32_t slot);
 /* Kills everything in the box, or only in the agent's group. */

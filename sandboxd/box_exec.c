@@ -102,8 +102,8 @@ static bool arrange(struct box_plan *p, const int *agent, int n)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int from[FD_BUILD + 1] = {null, null, null, p->upload, p->result, p->control};
 	for (int i = 0; i < n; i++)
-		from[BOX_FD_CGROUP + i] = agent[i];
-	for (int i = BOX_FD_CGROUP + n; i < FD_BUILD; i++)
+		from[BOX_FD_CPU + i] = agent[i];
+	for (int i = BOX_FD_CPU + n; i < FD_BUILD; i++)
 		from[i] = -1;
 	from[FD_BUILD] = p->build;
 	for (int i = 0; i <= FD_BUILD; i++) /* out of the way of each other first */
@@ -155,7 +155,7 @@ _Static_assert(STEP_LANDLOCK_SCOPES - STEP_LANDLOCK_TRUNCATE == 2, "Landlock's e
 void box_child(const struct box_plan *given)
 {
 	struct box_plan copy = *given, *p = &copy;
-	int agent[CG_TREES], n, listener = -1;
+	int agent[CG_FDS], n, listener = -1;
 	enum step step = STEP_NONE;
 	need(p, STEP_DEATHSIG, dies_with_sandboxd(p));
 	need(p, STEP_SESSION, signals_as_new() && setsid() >= 0 && killed_first());

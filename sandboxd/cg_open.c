@@ -23,7 +23,7 @@ enum { SWEEP_MS = 5000, CLOSE_MS = 500, DEPTH = 8 };
 static const struct {
 	const char *name;
 	int bit;
-} controllers[] = {{"memory", CG_MEMORY}, {"pids", CG_PIDS}, {"cpu", CG_CPU}};
+} controllers[] = {{"memory", CG_MEMORY}, {"pids", CG_PIDS}, {"cpu", CG_CPU}, {"io", CG_IO}}; /* v1 calls io blkio */
 enum { CONTROLLERS = sizeof controllers / sizeof controllers[0] };
 
 int cg_open_file(int base, const char *group, const char *file, int flags)
@@ -189,13 +189,11 @@ bool cg_open(struct cg *c, const char *instance, const char **why)
 		return false;
 	delegated_to(below, sizeof below, v2);
 	*why = "cannot make a group in the cgroup2 tree; is it read-only?";
-	if (!open_tree_at(c, v2, below, true, CG_MEMORY | CG_PIDS | CG_CPU))
+	if (!open_tree_at(c, v2, below, true, CG_MEMORY | CG_PIDS | CG_CPU | CG_IO))
 		return false;
 	*why = "cannot make a group in a cgroup v1 tree";
+	int held = c->tree[0].what;
 	for (size_t i = 0; i < CONTROLLERS; i++) {
-		int held = 0;
-		for (int t = 0; t < c->trees; t++)
-			held |= c->tree[t].what;
 		if ((held & controllers[i].bit) != 0 || v1[i][0] == '\0')
 			continue;
 		/* Controllers that are mounted together share one tree. */
@@ -204,10 +202,8 @@ bool cg_open(struct cg *c, const char *instance, const char **why)
 			what |= strcmp(v1[i], v1[j]) == 0 ? controllers[j].bit : 0;
 		if (!open_tree_at(c, v1[i], "", false, what))
 			return false;
+		held |= what;
 	}
-	int held = 0;
-	for (int t = 0; t < c->trees; t++)
-		held |= c->tree[t].what;
 	*why =
 	    "the memory and pids controllers of cgroups are needed; enable them (kernel option cgroup_enable=memory)";
 	if ((held & (CG_MEMORY | CG_PIDS)) != (CG_MEMORY | CG_PIDS))

@@ -100,6 +100,7 @@ struct run {
 	enum err error;
 	enum reason reason;
 	bool exited, agent_ok, cleanup_failed, work_oom, work_timed_out, check_oom;
+	uint64_t cpu_us, peak_bytes, forks_refused; /* of the last box that ended */
 	int32_t exit_code;
 	bool judged, accepted;
 	enum err judged_error; /* of the changes alone */

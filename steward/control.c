@@ -160,7 +160,7 @@ static bool take(struct app *app, uint16_t number, const uint8_t *frame, size_t 
 		if (!sbx_get_exited(frame, n, &m.exited) || !kind_ok(m.exited.kind))
 			return false;
 		if ((r = app_run(app, m.exited.run)) != NULL)
-			run_exited(app, r, (enum box_kind)m.exited.kind, m.exited.oom, m.exited.timed_out);
+			run_exited(app, r, &m.exited);
 		return true;
 	case SBX_GONE:
 		if (!sbx_get_gone(frame, n, &m.gone) || !kind_ok(m.gone.kind))

@@ -48,7 +48,7 @@ int launch_check_bundle(const struct run *r)
 	pack_sources(fd, r->upload_fd, &ok);
 	if (!r->comparing)
 		pack_changes(fd, r, &ok);
-	pack_check(fd, &r->rq.checks[r->check_at], launch_check_seconds(r), &ok);
+	pack_check(fd, &r->rq.checks[r->check_at], r->agent, launch_check_seconds(r), &ok);
 	pack_go(fd, BOX_CHECK, &ok);
 	return ok && bundle_seal(fd) ? steal_fd(&fd) : -1;
 }

@@ -103,7 +103,10 @@ void pack_agent(int out, const struct run *r, unsigned gateway_port, bool *ok)
 	struct bn_agent m = {.argv_n = r->agent->argv_n,
 			     .env_n = r->agent->env_n,
 			     .wall_seconds = r->wall_seconds,
-			     .output_bytes = r->agent->output_bytes < 1000000 ? r->agent->output_bytes : 1000000};
+			     .output_bytes = r->agent->output_bytes < 1000000 ? r->agent->output_bytes : 1000000,
+			     .cpu_seconds = r->agent->cpu_seconds,
+			     .file_bytes = r->agent->file_bytes,
+			     .open_files = r->agent->open_files};
 	for (uint32_t i = 0; i < m.argv_n; i++)
 		*ok = (m.argv[i] = expand(&words, r->agent->argv[i], r, url)) != NULL && *ok;
 	for (uint32_t i = 0; i < m.env_n; i++)
@@ -162,10 +165,16 @@ void pack_changes(int out, const struct run *r, bool *ok)
 	pack_pass(out, r, false, ok);
 }
 
-void pack_check(int out, const struct request_check *c, uint32_t seconds, bool *ok)
+void pack_check(int out, const struct request_check *c, const struct cf_agent *agent, uint32_t seconds, bool *ok)
 {
 	uint8_t frame[BN_MAX_CHECK];
-	struct bn_check m = {.name = c->name, .argv_n = c->argc, .seconds = seconds, .output_bytes = TOOL_OUTPUT_BYTES};
+	struct bn_check m = {.name = c->name,
+			     .argv_n = c->argc,
+			     .seconds = seconds,
+			     .output_bytes = TOOL_OUTPUT_BYTES,
+			     .cpu_seconds = agent->cpu_seconds,
+			     .file_bytes = agent->file_bytes,
+			     .open_files = agent->open_files};
 	memcpy(m.argv, c->argv, sizeof c->argv);
 	add(out, frame, bn_put_check(frame, sizeof frame, 0, &m), ok);
 }

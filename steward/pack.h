@@ -11,6 +11,6 @@ void pack_tokens(int out, const struct run *r, const struct secret *key, bool *o
 void pack_agent(int out, const struct run *r, unsigned gateway_port, bool *ok);
 /* REMOVED... CHANGED... from the judge's frames. */
 void pack_changes(int out, const struct run *r, bool *ok);
-void pack_check(int out, const struct request_check *c, uint32_t seconds, bool *ok);
+void pack_check(int out, const struct request_check *c, const struct cf_agent *agent, uint32_t seconds, bool *ok);
 void pack_go(int out, enum box_kind kind, bool *ok);
 #endif

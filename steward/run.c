@@ -157,6 +157,7 @@ static void spawn(struct app *app, struct run *r)
 		return;
 	}
 	r->boxes |= bit(kind);
+	r->cpu_us = r->peak_bytes = r->forks_refused = 0;
 	r->again = 0;
 	r->deadline = r->allowed = timer_ms() + WAIT_ANSWER;
 	control_spawn(app, r, kind, wall, r->bundle_fd, *result);
@@ -278,18 +279,22 @@ static void end_box(struct app *app, struct run *r, enum box_kind kind)
 		tell_phase(app, r, PHASE_COLLECTING);
 }
 
-void run_exited(struct app *app, struct run *r, enum box_kind kind, bool oom, bool timed_out)
+void run_exited(struct app *app, struct run *r, const struct sbx_exited *m)
 {
+	enum box_kind kind = (enum box_kind)m->kind;
 	bool alive =
 	    r->step == STEP_SPAWN_WORK || r->step == STEP_WORK || r->step == STEP_SPAWN_CHECK || r->step == STEP_CHECK;
 	if (kind != steps[r->step].kind || !alive)
 		return;
 	if (kind == BOX_WORK) {
-		r->work_oom = oom;
-		r->work_timed_out = timed_out;
+		r->work_oom = m->oom;
+		r->work_timed_out = m->timed_out;
 	} else {
-		r->check_oom = oom;
+		r->check_oom = m->oom;
 	}
+	r->cpu_us = m->cpu_us;
+	r->peak_bytes = m->peak_bytes;
+	r->forks_refused = m->forks_refused;
 	end_box(app, r, kind);
 }
 

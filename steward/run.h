@@ -4,6 +4,7 @@
  */
 #ifndef STEWARD_RUN_H
 #define STEWARD_RUN_H
+#include "gen/sandbox_msg.h"
 #include "steward/app.h"
 
 /* Enters a new run into the list: STEP_SPAWN_WORK. NULL: no memory or no place. */
@@ -22,7 +23,7 @@ void run_cancel(struct app *app, struct run *r);
 
 void run_spawned(struct app *app, struct run *r, enum box_kind kind);
 void run_refused(struct app *app, struct run *r, enum box_kind kind, uint16_t code, const char *detail);
-void run_exited(struct app *app, struct run *r, enum box_kind kind, bool oom, bool timed_out);
+void run_exited(struct app *app, struct run *r, const struct sbx_exited *m);
 void run_gone(struct app *app, struct run *r, enum box_kind kind, bool clean);
 void run_judge_ended(struct app *app, struct run *r);
 /* Looks at the clock: deadlines and what is to be tried again. */

@@ -6,6 +6,7 @@
 #include "lib/digest.h"
 #include "lib/path.h"
 #include "lib/text.h"
+#include "steward/limits.h"
 #include "steward/run.h"
 #include "steward/tell.h"
 #include <stdio.h>
@@ -41,16 +42,27 @@ static void ran(struct app *app, struct run *r, const struct bn_ran *m)
 {
 	r->exited = m->started;
 	r->exit_code = verdict_exit_code(m->started, m->status);
-	r->agent_ok = m->started && m->status == 0 && !m->timed_out && !m->stopped;
+	r->agent_ok = m->started && m->status == 0 && !m->timed_out && !m->stopped && !limits_cpu(m->reached);
 	agent_event(app, r, m);
+	const struct limits_seen s = {.box = "work",
+				      .wall = m->timed_out || r->work_timed_out,
+				      .oom = r->work_oom && !r->agent_ok,
+				      .truncated = m->truncated,
+				      .reached = m->reached,
+				      .status = m->status,
+				      .wall_seconds = r->wall_seconds,
+				      .output_bytes = r->agent->output_bytes};
+	limits_tell(app, r, &s);
 	if (m->timed_out || r->work_timed_out)
 		run_fail(r, ERR_WALL_TIME_EXCEEDED, REASON_WALL_TIME_EXCEEDED);
 	else if (!m->started)
 		run_fail(r, ERR_SANDBOX_SETUP_FAILED, REASON_AGENT_NOT_STARTED);
 	else if (r->work_oom && !r->agent_ok)
 		run_fail(r, ERR_MEMORY_EXCEEDED, REASON_MEMORY_EXCEEDED);
+	else if (limits_cpu(m->reached))
+		run_fail(r, ERR_CPU_TIME_EXCEEDED, REASON_CPU_TIME_EXCEEDED);
 	else if (!r->agent_ok)
-		run_fail(r, ERR_SANDBOX_AGENT_FAILED, REASON_AGENT_FAILED);
+		run_fail(r, ERR_SANDBOX_AGENT_FAILED, limits_reason(r, &s));
 }
 
 static void broken(struct run *r, const struct bn_broken *m)

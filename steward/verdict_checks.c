@@ -7,6 +7,7 @@
 #include "lib/die.h"
 #include "lib/path.h"
 #include "steward/flags.h"
+#include "steward/limits.h"
 #include "steward/report.h"
 #include "steward/run.h"
 #include "steward/tell.h"
@@ -81,7 +82,7 @@ static void finished(struct app *app, const struct run *r, size_t i)
 }
 
 /* Fills c, which has no outcome yet, from the frame of the check that ran. */
-static bool take_checked(const struct run *r, struct check_result *c, const uint8_t *frame, size_t n)
+static bool take_checked(struct app *app, const struct run *r, struct check_result *c, const uint8_t *frame, size_t n)
 {
 	struct bn_checked m;
 	const struct request_check *asked = &r->rq.checks[r->check_at];
@@ -92,16 +93,25 @@ static bool take_checked(const struct run *r, struct check_result *c, const uint
 	c->duration_ms = m.duration_ms;
 	c->truncated = m.truncated;
 	struct check_end end = {.started = m.started,
-				.timed_out = m.timed_out,
+				.timed_out = m.timed_out || limits_cpu(m.reached),
 				.status = m.status,
 				.output = (const char *)m.output.p,
 				.n = m.output.n,
 				.sources = sources(r)};
 	c->outcome = checks_judge(asked->argv, asked->argc, &end, &c->counts);
+	const struct limits_seen s = {.box = asked->name,
+				      .wall = m.timed_out,
+				      .oom = r->check_oom,
+				      .truncated = m.truncated,
+				      .reached = m.reached,
+				      .status = m.status,
+				      .wall_seconds = r->conf_tenant->t.check_seconds,
+				      .output_bytes = TOOL_OUTPUT_BYTES};
+	limits_tell(app, r, &s);
 	return !buf_failed(&c->output);
 }
 
-static enum err take_result(const struct run *r, struct check_result *c)
+static enum err take_result(struct app *app, const struct run *r, struct check_result *c)
 {
 	struct bundle b;
 	const uint8_t *frame;
@@ -115,7 +125,7 @@ static enum err take_result(const struct run *r, struct check_result *c)
 		if (!wire_peek(frame, n, &number, &op)) {
 			e = ERR_SANDBOX_RESULT_INVALID;
 		} else if (number == BN_CHECKED) {
-			e = take_checked(r, c, frame, n) ? ERR_OK : ERR_SANDBOX_VERIFICATION_MISMATCH;
+			e = take_checked(app, r, c, frame, n) ? ERR_OK : ERR_SANDBOX_VERIFICATION_MISMATCH;
 		} else if (number == BN_BROKEN && bn_get_broken(frame, n, &broken)) {
 			log_warn("run %s: the check box could not work: %s", r->run, broken.detail);
 			e = err_find(err_code((enum err)broken.code));
@@ -134,7 +144,7 @@ static enum err take_result(const struct run *r, struct check_result *c)
 
 bool verdict_check(struct app *app, struct run *r)
 {
-	enum err e = take_result(r, &r->checks[r->check_at]);
+	enum err e = take_result(app, r, &r->checks[r->check_at]);
 	if (r->checks[r->check_at].outcome != OUTCOME_NONE)
 		finished(app, r, r->check_at);
 	if (e != ERR_OK)
@@ -147,7 +157,7 @@ void verdict_compared(struct app *app, struct run *r)
 	struct check_result base = {0};
 	struct check_result *c = &r->checks[r->check_at];
 	buf_init(&base.output, 1000001);
-	enum err e = take_result(r, &base);
+	enum err e = take_result(app, r, &base);
 	/* What ended by itself has counted to the end; a cut-off count would make any number look like enough. */
 	if (e == ERR_OK && base.counts.known && (base.outcome == OUTCOME_PASSED || base.outcome == OUTCOME_FAILED)) {
 		own_buf struct buf b;

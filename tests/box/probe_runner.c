@@ -32,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { UPLOAD = 3, RESULT = 4, CONTROL = 5, GROUPS = 6, GROUPS_END = 10, AGENT = 1000 };
+enum { UPLOAD = 3, RESULT = 4, CONTROL = 5, GROUPS = 7, GROUPS_END = 10, AGENT = 1000 };
 
 static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *fmt, ...)

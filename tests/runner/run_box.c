@@ -26,6 +26,7 @@
 #include <cmocka.h>
 
 static uint8_t frame[BN_MAX_SOURCE + 4096];
+struct up_limits up_limits;
 
 static void add(int up, size_t n)
 {
@@ -84,7 +85,11 @@ void up_removed(int up, const char *path)
 void up_agent(int up, uint32_t seconds, uint32_t output, const char *const *argv, const char *const *env)
 {
 	static struct bn_agent m;
-	m = (struct bn_agent){.wall_seconds = seconds, .output_bytes = output};
+	m = (struct bn_agent){.wall_seconds = seconds,
+			      .output_bytes = output,
+			      .cpu_seconds = up_limits.cpu_seconds,
+			      .file_bytes = up_limits.file_bytes,
+			      .open_files = up_limits.open_files};
 	while (argv[m.argv_n])
 		m.argv[m.argv_n] = argv[m.argv_n], m.argv_n++;
 	while (env[m.env_n])
@@ -166,16 +171,17 @@ static void keep_capabilities(void)
 	must(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs");
 }
 
-static void in_box(int runner, int upload, int result, int control, int group)
+static void in_box(int runner, int upload, int result, int control, int group, int cpu)
 {
-	int given[] = {runner, upload, result, control, group};
+	int given[] = {runner, upload, result, control, group, cpu};
 	make_root();
 	keep_capabilities();
 	/* Out of the way first, since the numbers may overlap. */
 	for (size_t i = 0; i < sizeof given / sizeof *given; i++)
 		must((given[i] = fcntl(given[i], F_DUPFD, 100)) >= 0, "descriptors");
 	must(dup2(given[1], BOX_FD_UPLOAD) >= 0 && dup2(given[2], BOX_FD_RESULT) >= 0 &&
-		 dup2(given[3], BOX_FD_CONTROL) >= 0 && dup2(given[4], BOX_FD_CGROUP) >= 0,
+		 dup2(given[3], BOX_FD_CONTROL) >= 0 && dup2(given[4], BOX_FD_CGROUP) >= 0 &&
+		 dup2(given[5], BOX_FD_CPU) >= 0,
 	     "descriptors");
 	must(dup2(BOX_FD_RESULT, 50) == 50, "a descriptor too many"); /* which the agent must not see */
 	char *const argv[] = {"pinfold-runner", NULL}, *const env[] = {"SECRET=of the host", NULL};
@@ -190,7 +196,9 @@ void box_start(struct box_run *b, int upload)
 	int runner = open(path ? path : RUNNER_PATH, O_RDONLY | O_CLOEXEC);
 	assert_true(runner >= 0);
 	assert_true(bundle_seal(upload));
-	*b = (struct box_run){.result = bundle_new("result"), .group = memfd_create("group", MFD_CLOEXEC)};
+	*b = (struct box_run){.result = bundle_new("result"),
+			      .group = memfd_create("group", MFD_CLOEXEC),
+			      .cpu = memfd_create("cpu.stat", MFD_CLOEXEC)};
 	assert_true(b->result >= 0 && b->group >= 0 && !pipe2(control, O_CLOEXEC) && !pipe2(told, O_CLOEXEC));
 	b->control = control[1];
 	pid_t outer = fork();
@@ -202,7 +210,7 @@ void box_start(struct box_run *b, int upload)
 		must(pid >= 0, "clone");
 		if (pid == 0) {
 			close(control[1]);
-			in_box(runner, upload, b->result, control[0], b->group);
+			in_box(runner, upload, b->result, control[0], b->group, b->cpu);
 		}
 		_exit(write_all(told[1], &pid, sizeof pid) ? 0 : 1);
 	}
@@ -237,6 +245,7 @@ void box_done(struct box_run *b)
 		close(b->control);
 	close(b->result);
 	close(b->group);
+	close(b->cpu);
 }
 
 /* --- the result ----------------------------------------------------------------------------------- */

@@ -21,6 +21,11 @@ void up_removed(int up, const char *path);
 void up_agent(int up, uint32_t seconds, uint32_t output, const char *const *argv, const char *const *env);
 void up_check(int up, const char *name, uint32_t seconds, uint32_t output, const char *const *argv);
 void up_go(int up, uint8_t kind, uint32_t files, uint64_t bytes, uint64_t file_bytes);
+/* What up_agent says of further limits; all 0 at first. */
+extern struct up_limits {
+	uint32_t cpu_seconds, open_files;
+	uint64_t file_bytes;
+} up_limits;
 /* One source a.txt, a request, an agent that is this shell script, and usual limits; sealed. */
 int up_script(const char *script, uint32_t seconds);
 
@@ -30,6 +35,7 @@ struct box_run {
 	int control; /* our end */
 	int result;
 	int group; /* what stands for cgroup.procs: a file that takes the "0"s */
+	int cpu;   /* what stands for cpu.stat */
 	int status;
 };
 /* Starts it; fails the test when it cannot be made. The upload is closed. */

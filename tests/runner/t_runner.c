@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -255,6 +256,54 @@ static void wait_for_output(struct box_run *b)
 		usleep(10000);
 	}
 	fail_msg("the agent never started");
+}
+
+/* Lower for the agent than for the runner, for good; and what the agent ran into is told. */
+static void limits_of_a_process(void **s)
+{
+	(void)s;
+	struct found f;
+	up_limits = (struct up_limits){.open_files = 32, .file_bytes = 4096000};
+	script(&f, "exec 2>/dev/null; ulimit -Hn; ulimit -Sn; ulimit -n 33 && echo raised; ulimit -Hf; head -c 5000000 "
+		   "/dev/zero >big");
+	assert_output(f.ran.output, "32\n32\n8000\n");
+	assert_int_equal(f.ran.status, 128 + SIGXFSZ);
+	assert_int_equal(f.ran.reached, 0);
+	found_free(&f);
+	up_limits = (struct up_limits){0};
+	script(&f, "ulimit -Hf; head -c 300000000 /dev/zero >../big");
+	assert_int_equal(f.ran.reached, 1);
+	found_free(&f);
+	script(&f, "cat /dev/zero >../big; rm ../big; true");
+	assert_int_equal(f.ran.status, 0); /* what it has removed again is its own affair, if it was quick */
+	found_free(&f);
+}
+
+/* The clock of the group's processor time is the test's: it goes ahead by a second each 20 ms. */
+static void processor_time_ends_it(void **s)
+{
+	(void)s;
+	struct box_run b;
+	struct found f;
+	up_limits = (struct up_limits){.cpu_seconds = 10};
+	int upload = up_script("sleep 600 & wait", ENDLESS);
+	up_limits = (struct up_limits){0};
+	box_start(&b, upload);
+	pid_t clock = fork();
+	for (unsigned used = 1; clock == 0; used++) {
+		dprintf(b.cpu, "usage_usec %010u\nuser_usec 1\n", used * 1000000);
+		lseek(b.cpu, 0, SEEK_SET);
+		usleep(20000);
+	}
+	assert_int_equal(box_wait(&b), 0);
+	kill(clock, SIGKILL);
+	waitpid(clock, NULL, 0);
+	found_read(&f, b.result);
+	box_done(&b);
+	assert_int_equal(f.ran.reached, 4);
+	assert_false(f.ran.timed_out);
+	assert_int_equal(f.collected_n, 1);
+	found_free(&f);
 }
 
 static void stop_is_asked_first(void **s)
@@ -616,6 +665,8 @@ int main(void)
 	    cmocka_unit_test(a_pipe_held_open_does_not_block),
 	    cmocka_unit_test(closing_its_output_is_not_the_end),
 	    cmocka_unit_test(a_fork_storm_is_ended),
+	    cmocka_unit_test(limits_of_a_process),
+	    cmocka_unit_test(processor_time_ends_it),
 	    cmocka_unit_test(stop_is_asked_first),
 	    cmocka_unit_test(stop_is_not_declined),
 	    cmocka_unit_test(stop_before_the_start),

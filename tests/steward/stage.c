@@ -313,9 +313,14 @@ void stage_refused(struct stage *s, const char *run, enum box_kind kind, enum er
 
 void stage_exited(struct stage *s, const char *run, enum box_kind kind, bool oom, bool timed_out)
 {
-	uint8_t out[SBX_MAXFRAME];
 	struct sbx_exited m = {.run = run, .kind = (uint8_t)kind, .oom = oom, .timed_out = timed_out};
-	say(s, out, sbx_put_exited(out, sizeof out, 0, &m), NULL, 0);
+	stage_exited_so(s, &m);
+}
+
+void stage_exited_so(struct stage *s, const struct sbx_exited *m)
+{
+	uint8_t out[SBX_MAXFRAME];
+	say(s, out, sbx_put_exited(out, sizeof out, 0, m), NULL, 0);
 }
 
 void stage_gone(struct stage *s, const char *run, enum box_kind kind, bool clean)

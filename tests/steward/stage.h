@@ -68,6 +68,7 @@ void order_end(struct order *o);
 void stage_spawned(struct stage *s, const char *run, enum box_kind kind);
 void stage_refused(struct stage *s, const char *run, enum box_kind kind, enum err code);
 void stage_exited(struct stage *s, const char *run, enum box_kind kind, bool oom, bool timed_out);
+void stage_exited_so(struct stage *s, const struct sbx_exited *m);
 void stage_gone(struct stage *s, const char *run, enum box_kind kind, bool clean);
 
 /* The run as the store has it; valid until the next call. */

@@ -169,6 +169,47 @@ static void t_agent_ends(void **state)
 	assert_true(stage_silent(&course_stage));
 }
 
+/* A limit that was reached is told, and is the reason where the agent failed; processor time is always one. */
+static void t_limits_reached(void **state)
+{
+	(void)state;
+	static const struct {
+		int status;
+		uint8_t reached;
+		uint64_t forks_refused;
+		bool truncated;
+		const char *reason, *error;
+		bool told;
+	} v[] = {
+	    {1, 0, 0, false, "agent_failed", "sandbox_agent_failed", false},
+	    {1, 1, 0, false, "workspace_full", "sandbox_agent_failed", true},
+	    {1, 2, 3, false, "workspace_files_exceeded", "sandbox_agent_failed", true},
+	    {1, 0, 3, false, "processes_exceeded", "sandbox_agent_failed", true},
+	    {-25, 0, 0, false, "file_size_exceeded", "sandbox_agent_failed", true},
+	    {1, 0, 0, true, "agent_failed", "sandbox_agent_failed", true},
+	    {-9, 4, 0, false, "cpu_time_exceeded", "cpu_time_exceeded", true},
+	    {0, 4, 0, false, "cpu_time_exceeded", "cpu_time_exceeded", true},
+	};
+	for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
+		uint8_t frame[1000];
+		const char *run = course_begin();
+		struct order o = course_to_work(run);
+		struct bn_ran m = {
+		    .started = true, .status = v[i].status, .reached = v[i].reached, .truncated = v[i].truncated};
+		bundles_add(o.result, frame, bn_put_ran(frame, sizeof frame, 0, &m));
+		bundles_entries(o.result, course_repaired, 3);
+		bundles_collected(o.result, 3, true);
+		order_end(&o);
+		struct sbx_exited end = {.run = run, .kind = BOX_WORK, .forks_refused = v[i].forks_refused};
+		stage_exited_so(&course_stage, &end);
+		(void)stage_expect(&course_stage, SBX_KILL, run, BOX_WORK);
+		stage_gone(&course_stage, run, BOX_WORK, true);
+		course_expect_end(stage_final(&course_stage, "acme", run), RUN_FAILED, v[i].reason, v[i].error);
+		own_free char *events = stage_events(&course_stage, "acme", run);
+		assert_int_equal(strstr(events, "limit.reached\n") != NULL, v[i].told);
+	}
+}
+
 static void t_changes_outside(void **state)
 {
 	(void)state;
@@ -293,9 +334,9 @@ static void t_forged_checks(void **state)
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
-	const struct CMUnitTest tests[] = {cmocka_unit_test(t_success),         cmocka_unit_test(t_agent_ends),
-					   cmocka_unit_test(t_changes_outside), cmocka_unit_test(t_forged_work),
-					   cmocka_unit_test(t_broken_box),      cmocka_unit_test(t_checks_fail),
-					   cmocka_unit_test(t_forged_checks)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(t_success),        cmocka_unit_test(t_agent_ends),
+					   cmocka_unit_test(t_limits_reached), cmocka_unit_test(t_changes_outside),
+					   cmocka_unit_test(t_forged_work),    cmocka_unit_test(t_broken_box),
+					   cmocka_unit_test(t_checks_fail),    cmocka_unit_test(t_forged_checks)};
 	return cmocka_run_group_tests(tests, course_setup, course_teardown);
 }

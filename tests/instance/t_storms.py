@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+"""Storms: whoever takes all there is ends himself alone, and everybody can see what he ran into."""
+from client import *
+from boundary import Unharmed
+import storms
+
+mine = token()
+other = operator("token", "create", "--tenant", "other").strip()
+GIT = [["git", "diff", "--check"]]
+NEIGHBOUR = {"agent.py": "open('a.py', 'w').write('x = 1\\n')\n", "a.py": "\n"}
+
+
+def storm(what, program, status, reason, reached, agent="storm", seconds=20, report=None):
+    """Runs the program beside a run of another tenant. reached: the limits that the run's events must name."""
+    files = {"agent.py": program, "report.txt": "\n"}
+    with Unharmed():
+        run = start(mine, files, agent=agent, allowed=["report.txt"], checks=GIT, limits={"wallTimeSeconds": seconds})
+        until(mine, run, lambda v: v["status"] in TERMINAL or v.get("phase") not in (None, "waiting", "staging"))
+        beside = start(other, NEIGHBOUR, agent="script", allowed=["a.py"], checks=GIT)
+        n = until(other, beside)
+        v = until(mine, run)
+    check(f"{what}: the neighbour completes", n["status"] == "completed", n)
+    check(f"{what}: it is {status}, {reason}", (v["status"], v["terminalReason"]) == (status, reason), v)
+    all_events = events(mine, run)
+    told = [e["data"] for e in all_events if e["event_type"] == "limit.reached"]
+    check(f"{what}: its events name {reached}", set(reached) <= {d["limit"] for d in told if d["box"] == "work"}
+          and all(d["most"] > 0 for d in told), told)
+    check(f"{what}: the end is told last", all_events[-1]["event_type"] in ("run.completed", "run.failed"), all_events[-1])
+    if report:
+        patch = artifact(mine, run, "patch")
+        check(f"{what}: {report}", any(l.startswith("+" + report) for l in patch.splitlines()), patch)
+
+
+def processes():
+    storm("a fork storm that goes on", storms.FORKS, "failed", "wall_time_exceeded", ["wallTimeSeconds", "processes"], agent="script", seconds=5)
+    storm("a fork storm that gives up", storms.FORKS_ONCE, "failed", "processes_exceeded", ["processes"])
+    storm("a tree of a thousand processes", storms.TREE, "completed", "completed", [], agent="tree", seconds=60, report="1000")
+
+
+def memory():
+    storm("a memory bomb", storms.MEMORY, "failed", "memory_exceeded", ["memoryBytes"])
+
+
+def workspace():
+    storm("a full workspace", storms.DISK, "failed", "workspace_full", ["workspaceBytes"])
+    storm("a full /tmp", storms.TMP, "failed", "workspace_full", ["workspaceBytes"])
+    storm("two million files", storms.FILES, "failed", "workspace_files_exceeded", ["workspaceFiles"])
+    storm("one large file", storms.ONE_FILE, "failed", "file_size_exceeded", ["fileBytes"])
+
+
+def floods():
+    storm("100 MB of output", storms.OUTPUT, "completed", "completed", ["outputBytes"], seconds=60)
+    storm("100 MB of events", storms.EVENTS, "completed", "completed", [], agent="script", seconds=120, report="202=")
+
+
+def time():
+    storm("a processor burner", storms.PROCESSOR, "failed", "cpu_time_exceeded", ["cpuSeconds"], seconds=60)
+
+
+def descriptors():
+    storm("open files", storms.OPEN_FILES, "completed", "completed", [], report="EMFILE True")
+
+
+for f in (processes, memory, workspace, floods, time, descriptors):
+    case(f.__name__, f)
+done()
