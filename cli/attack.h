@@ -33,6 +33,8 @@ struct attack_offer {
 	unsigned port;
 };
 
+struct conf;
+
 struct suite {
 	struct cli *cli;
 	struct secret token[ATTACK__WHO];
@@ -55,6 +57,16 @@ int attack_try(struct suite *s);
 /* The run's snapshot when it has ended, in the arena; NULL when it does not within the time. */
 const struct json *attack_wait(struct suite *s, enum attack_who who, const char *run, unsigned seconds,
 			       struct arena *a);
+
+/* --- cli/cmd_attack.c ------------------------------------------------------------------------ */
+/*
+ * For doctor: in one run, without a neighbour, what can be tried together against the walls of a box; tell is told of
+ * each. 0, or an exit status after saying why. Nothing is left of it, but where something did not hold.
+ */
+typedef void attack_teller(void *with, const struct attack *a, const struct attack_result *r);
+int attack_walls(struct cli *cli, const struct conf *conf, attack_teller *tell, void *with);
+/* Has the configuration what the attacks need? */
+bool attack_possible(const struct conf *conf);
 
 /* --- cli/attack_seen.c ----------------------------------------------------------------------- */
 void attack_offer_make(struct attack_offer *o);

@@ -10,6 +10,7 @@
 #include "cli/attack.h"
 #include "cli/conf_read.h"
 #include "gen/store_msg.h"
+#include "gen/walls.h"
 #include "lib/chan.h"
 #include "lib/conf.h"
 #include "lib/num.h"
@@ -182,6 +183,33 @@ static bool choose(struct suite *s, const char *class, int n, char **ids)
 	return any || usage("there is no such class: pinfold attack --list") == 0;
 }
 
+bool attack_possible(const struct conf *conf)
+{
+	return conf_agent(conf, "attack") != NULL && conf_tenant(conf, ATTACK_TENANT) != NULL &&
+	       conf_tenant(conf, ATTACK_NEAR_TENANT) != NULL;
+}
+
+int attack_walls(struct cli *cli, const struct conf *conf, attack_teller *tell, void *with)
+{
+	static struct suite s; /* large */
+	int status = EXIT_FAILED;
+
+	s = (struct suite){.cli = cli, .conf = conf, .agent = conf_agent(conf, "attack")};
+	for (size_t i = 0; i < ATTACKS; i++)
+		for (int k = STEP_NONE + 1; k < STEP__COUNT && attacks[i].how == ATTACK_BOX; k++)
+			s.result[i].wanted = s.result[i].wanted || strcmp(attacks[i].wall, walls[k].name) == 0;
+	attack_offer_make(&s.offer);
+	if (take_token(&s, ATTACK_OWN) && (status = attack_try(&s)) == 0) {
+		for (size_t i = 0; i < ATTACKS; i++)
+			if (s.result[i].wanted)
+				tell(with, &attacks[i], &s.result[i]);
+		remove_runs(&s);
+	}
+	attack_offer_end(&s.offer);
+	drop_token(&s, ATTACK_OWN);
+	return status;
+}
+
 /* The limits that the attacks try to pass are those of the profile. */
 static bool read_limits(struct suite *s, struct conf *conf)
 {
@@ -196,8 +224,7 @@ static bool read_limits(struct suite *s, struct conf *conf)
 	}
 	s->conf = conf;
 	s->agent = conf_agent(conf, "attack");
-	if (s->agent == NULL || conf_tenant(conf, ATTACK_TENANT) == NULL ||
-	    conf_tenant(conf, ATTACK_NEAR_TENANT) == NULL) {
+	if (!attack_possible(conf)) {
 		fputs("pinfold: the configuration has not the profile and tenants of the attacks: run \"pinfold "
 		      "setup\", then "
 		      "start the service anew\n",

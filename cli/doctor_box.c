@@ -1,7 +1,7 @@
 /*
- * Doctor: a real box, made by the running service for an ordinary run, whose agent only sleeps. Its walls are looked at
- * from outside, in /proc, as root: nothing that is in the box has a say. What cannot be seen from there is not claimed;
- * "pinfold attack" tries those walls from inside. Nothing of the run is left.
+ * Doctor: real boxes, made by the running service for ordinary runs. In the first the agent only sleeps, and its walls
+ * are looked at from outside, in /proc, as root: nothing that is in the box has a say. In the second the program of
+ * "pinfold attack" tries what it can from inside. A wall stands when neither finds a hole. Nothing of the runs is left.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/attack.h"
 #include "cli/doctor_seen.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -162,34 +163,6 @@ static void start(struct doctor *d)
 	      (int)box.pid, (unsigned long long)(timer_ms() - from));
 }
 
-static void walk(struct doctor *d)
-{
-	const struct finding mine = d->now;
-	unsigned bad = 0, good = 0;
-
-	if (box.pid == 0) {
-		found(d, DOCTOR_SKIPPED, "there is no box to look at");
-		return;
-	}
-	for (int i = STEP_NONE + 1; i < STEP__COUNT; i++) {
-		char id[64], what[400];
-		d->now = (struct finding){.verdict = DOCTOR_OK};
-		seen_wall(d, &box, (enum step)i);
-		snprintf(what, sizeof what,
-			 "stop the service: a box has a hole. Is the program the installed one (service.version)? %s",
-			 walls[i].without);
-		doctor_say(d, doctor_wall_id(i, id), d->now.verdict,
-			   d->now.detail[0] != '\0' ? d->now.detail : walls[i].why, what);
-		bad += d->now.verdict == DOCTOR_ERROR;
-		good += d->now.verdict == DOCTOR_OK;
-	}
-	d->now = mine;
-	if (bad > 0)
-		found(d, DOCTOR_ERROR, "%u walls of the box are open", bad);
-	else
-		found(d, DOCTOR_OK, "%u walls are seen to stand, none is open", good);
-}
-
 static void end(struct doctor *d)
 {
 	own_arena struct arena a;
@@ -220,6 +193,93 @@ static void end(struct doctor *d)
 		call(d, &a, "DELETE", NULL, path, &status);
 }
 
+/* What the attacks on each wall came to. */
+static struct {
+	unsigned held, open;
+	char detail[200];
+} inside[STEP__COUNT];
+static unsigned tried;
+
+static void told(void *with, const struct attack *a, const struct attack_result *r)
+{
+	struct doctor *d = with;
+
+	for (int i = STEP_NONE + 1; i < STEP__COUNT; i++) {
+		if (strcmp(walls[i].name, a->wall) != 0)
+			continue;
+		tried += r->end == ATTACK_HELD || r->end == ATTACK_OPEN;
+		inside[i].held += r->end == ATTACK_HELD;
+		if (r->end != ATTACK_OPEN)
+			continue;
+		inside[i].open++;
+		snprintf(inside[i].detail, sizeof inside[i].detail, "the attack %s succeeds: %.140s", a->id, r->detail);
+		found(d, DOCTOR_ERROR, "%s", a->id);
+	}
+}
+
+static void attack(struct doctor *d)
+{
+	struct cli cli = *d->cli;
+
+	if (box.pid == 0) {
+		found(d, DOCTOR_SKIPPED, "there is no box");
+	} else if (!attack_possible(&d->conf)) {
+		found(d, DOCTOR_WARN, "the configuration has not the profile and the tenants of the attacks");
+		remedy(d, "run pinfold setup, which makes them, and restart the service");
+	} else if (attack_walls(&cli, &d->conf, told, d) != 0 || tried == 0) {
+		found(d, DOCTOR_ERROR, "the attacks could not be tried");
+		remedy(d, "pinfold attack says more");
+	} else {
+		found(d, DOCTOR_OK, "%u attacks on walls hold; pinfold attack tries more", tried);
+	}
+}
+
+/* From outside, then from inside: either may find a hole. */
+static void wall(struct doctor *d, int i)
+{
+	bool seen = seen_wall(d, &box, (enum step)i);
+
+	if (inside[i].open > 0)
+		found(d, DOCTOR_ERROR, "%s", inside[i].detail);
+	else if (d->now.verdict != DOCTOR_OK)
+		return;
+	else if (inside[i].held > 0 && d->now.detail[0] == '\0')
+		found(d, DOCTOR_OK, "%s%u attacks hold", seen ? "seen to stand; " : "", inside[i].held);
+	else if (!seen)
+		found(d, DOCTOR_SKIPPED,
+		      walls[i].required
+			  ? "not seen from outside; no box is made without it"
+			  : "not seen from outside; sandboxd says at its start whether the kernel has it");
+}
+
+static void walk(struct doctor *d)
+{
+	const struct finding mine = d->now;
+	unsigned bad = 0, good = 0;
+
+	if (box.pid == 0) {
+		found(d, DOCTOR_SKIPPED, "there is no box to look at");
+		return;
+	}
+	for (int i = STEP_NONE + 1; i < STEP__COUNT; i++) {
+		char id[64], what[400];
+		d->now = (struct finding){.verdict = DOCTOR_OK};
+		wall(d, i);
+		snprintf(what, sizeof what,
+			 "stop the service: a box has a hole. Is the program the installed one (service.version)? %s",
+			 walls[i].without);
+		doctor_say(d, doctor_wall_id(i, id), d->now.verdict,
+			   d->now.detail[0] != '\0' ? d->now.detail : walls[i].why, what);
+		bad += d->now.verdict == DOCTOR_ERROR;
+		good += d->now.verdict == DOCTOR_OK;
+	}
+	d->now = mine;
+	if (bad > 0)
+		found(d, DOCTOR_ERROR, "%u walls of the box are open", bad);
+	else
+		found(d, DOCTOR_OK, "%u walls stand, none is open", good);
+}
+
 const char *doctor_wall_id(int step, char id[64])
 {
 	snprintf(id, 64, "wall.%s", walls[step].name);
@@ -231,7 +291,9 @@ const char *doctor_wall_id(int step, char id[64])
 const struct doctor_check doctor_box[] = {
     {"box.start", "the running service makes a box for an ordinary run (a profile that only sleeps)",
      "run pinfold setup, which makes the profile \"probe\", and restart the service; or name one with --agent", start},
-    {"box.walls", "the walls of that box, each by its name, looked at from outside",
-     "stop the service until the walls that are named stand", walk},
     {"box.end", "cancelled, the run ends, and nothing of the box is left", "read the service's log", end},
+    {"box.attack", "what an agent can try against the walls from inside holds",
+     "stop the service until it holds; pinfold attack says more", attack},
+    {"box.walls", "the walls of a box, each by its name, looked at from outside and tried from inside",
+     "stop the service until the walls that are named stand", walk},
     {0}};

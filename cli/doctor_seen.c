@@ -84,6 +84,37 @@ static void take_fds(pid_t pid, char *out, size_t room)
 		closedir(dir);
 }
 
+/* The group of a controller: a v1 line "N:list:path", or the v2 line. Where its tree is mounted comes from our own
+ * mounts. */
+static void group_file(const struct seen *s, const char *controller, const char *v1_file, const char *v2_file,
+		       char *value, size_t room)
+{
+	char list[128], path[512], mounts[8192], at[256], type[32], opts[512], file[1200];
+
+	value[0] = '\0';
+	proc_text(getpid(), "mounts", mounts, sizeof mounts);
+	for (int v2 = 0; v2 <= 1; v2++)
+		for (const char *p = s->groups; p != NULL && *p != '\0';
+		     p = (p = strchr(p, '\n')) != NULL ? p + 1 : NULL) {
+			bool is =
+			    v2 ? sscanf(p, "0::%511[^\n]", path) == 1
+			       : sscanf(p, "%*d:%127[^:]:%511[^\n]", list, path) == 2 && strcmp(list, controller) == 0;
+			for (const char *m = is ? mounts : NULL; m != NULL && *m != '\0';
+			     m = (m = strchr(m, '\n')) != NULL ? m + 1 : NULL) {
+				if (sscanf(m, "%*s %255s %31s %511s", at, type, opts) != 3 ||
+				    strcmp(type, v2 ? "cgroup2" : "cgroup") != 0 ||
+				    (!v2 && strstr(opts, controller) == NULL))
+					continue;
+				snprintf(file, sizeof file, "%s%s/%s", at, path, v2 ? v2_file : v1_file);
+				own_fd int fd = open(file, O_RDONLY | O_CLOEXEC);
+				ssize_t n = fd < 0 ? -1 : read(fd, value, room - 1);
+				value[n > 0 ? n : 0] = '\0';
+				if (n > 0)
+					return;
+			}
+		}
+}
+
 bool seen_take(const struct doctor *d, struct seen *s, pid_t pid)
 {
 	char path[64], mine[64], theirs[64];
@@ -103,6 +134,9 @@ bool seen_take(const struct doctor *d, struct seen *s, pid_t pid)
 	proc_text(pid, "net/dev", s->net, sizeof s->net);
 	proc_text(pid, "net/tcp", s->tcp, sizeof s->tcp);
 	proc_text(pid, "uid_map", s->uid_map, sizeof s->uid_map);
+	group_file(s, "memory", "memory.limit_in_bytes", "memory.max", s->memory, sizeof s->memory);
+	group_file(s, "pids", "pids.max", "pids.max", s->pids, sizeof s->pids);
+	group_file(s, "none of v1", "", "memory.oom.group", s->oom_group, sizeof s->oom_group);
 	take_fds(pid, s->fds, sizeof s->fds);
 	take_names(pid, "etc", s->etc, sizeof s->etc);
 	take_names(pid, "dev", s->dev, sizeof s->dev);
@@ -195,60 +229,24 @@ static void namespaces(struct doctor *d, const struct seen *s)
 			found(d, DOCTOR_ERROR, "it has the machine's own %s namespace", spaces[i]);
 }
 
-/* The group of a controller: a v1 line "N:list:path", or the v2 line. Where its tree is mounted comes from our own
- * mounts. */
-static bool group_file(const struct seen *s, const char *controller, const char *v1_file, const char *v2_file,
-		       char *value, size_t room)
-{
-	char list[128], path[512], mounts[8192], at[256], type[32], opts[512], file[1200];
-
-	value[0] = '\0';
-	proc_text(getpid(), "mounts", mounts, sizeof mounts);
-	for (int v2 = 0; v2 <= 1; v2++)
-		for (const char *p = s->groups; p != NULL && *p != '\0';
-		     p = (p = strchr(p, '\n')) != NULL ? p + 1 : NULL) {
-			bool is =
-			    v2 ? sscanf(p, "0::%511[^\n]", path) == 1
-			       : sscanf(p, "%*d:%127[^:]:%511[^\n]", list, path) == 2 && strcmp(list, controller) == 0;
-			for (const char *m = is ? mounts : NULL; m != NULL && *m != '\0';
-			     m = (m = strchr(m, '\n')) != NULL ? m + 1 : NULL) {
-				if (sscanf(m, "%*s %255s %31s %511s", at, type, opts) != 3 ||
-				    strcmp(type, v2 ? "cgroup2" : "cgroup") != 0 ||
-				    (!v2 && strstr(opts, controller) == NULL))
-					continue;
-				snprintf(file, sizeof file, "%s%s/%s", at, path, v2 ? v2_file : v1_file);
-				own_fd int fd = open(file, O_RDONLY | O_CLOEXEC);
-				ssize_t n = fd < 0 ? -1 : read(fd, value, room - 1);
-				value[n > 0 ? n : 0] = '\0';
-				if (n > 0)
-					return true;
-			}
-		}
-	return false;
-}
-
 static void cgroup_limits(struct doctor *d, const struct seen *s)
 {
-	char memory[64], pids[64];
-
-	if (!group_file(s, "memory", "memory.limit_in_bytes", "memory.max", memory, sizeof memory))
+	if (s->memory[0] == '\0')
 		found(d, DOCTOR_ERROR, "its memory group cannot be seen");
-	else if (strncmp(memory, "max", 3) == 0 || strtoull(memory, NULL, 10) > 1ull << 50)
+	else if (strncmp(s->memory, "max", 3) == 0 || strtoull(s->memory, NULL, 10) > 1ull << 50)
 		found(d, DOCTOR_ERROR, "its memory has no bound");
-	if (!group_file(s, "pids", "pids.max", "pids.max", pids, sizeof pids))
+	if (s->pids[0] == '\0')
 		found(d, DOCTOR_ERROR, "its pids group cannot be seen");
-	else if (strncmp(pids, "max", 3) == 0)
+	else if (strncmp(s->pids, "max", 3) == 0)
 		found(d, DOCTOR_ERROR, "its processes have no bound");
-	found(d, DOCTOR_OK, "memory %llu, processes %llu", strtoull(memory, NULL, 10), strtoull(pids, NULL, 10));
+	found(d, DOCTOR_OK, "memory %llu, processes %llu", strtoull(s->memory, NULL, 10), strtoull(s->pids, NULL, 10));
 }
 
 static void oom_group(struct doctor *d, const struct seen *s)
 {
-	char value[16];
-
-	if (line_of(s->groups, "0::") == NULL || !group_file(s, "no v1", "", "memory.oom.group", value, sizeof value))
+	if (s->oom_group[0] == '\0')
 		found(d, DOCTOR_SKIPPED, "memory is not a v2 controller here: sandboxd watches the counter");
-	else if (value[0] != '1')
+	else if (s->oom_group[0] != '1')
 		found(d, DOCTOR_ERROR, "memory.oom.group is not set");
 }
 
@@ -498,13 +496,9 @@ static void (*const looks[STEP__COUNT])(struct doctor *d, const struct seen *s) 
     [STEP_EXEC] = exec,
 };
 
-void seen_wall(struct doctor *d, const struct seen *s, enum step wall)
+bool seen_wall(struct doctor *d, const struct seen *s, enum step wall)
 {
 	if (looks[wall] != NULL)
 		looks[wall](d, s);
-	else
-		found(d, DOCTOR_SKIPPED,
-		      walls[wall].required
-			  ? "not seen from outside; no box is made without it"
-			  : "not seen from outside; sandboxd says at its start whether the kernel has it");
+	return looks[wall] != NULL;
 }

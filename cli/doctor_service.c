@@ -202,6 +202,34 @@ static void processes(struct doctor *d)
 	}
 }
 
+/* What each process must have given up: see lib/confine.c. Builds for tests leave the filter out. */
+static void confined(struct doctor *d)
+{
+	static const struct {
+		const char *key, *value, *say;
+	} rows[] = {{"\nNoNewPrivs:\t", "1", "may gain rights by running a program"},
+		    {"\nSeccomp:\t", "2", "has no list of system calls"},
+		    {"\nCapEff:\t", "0000000000000000", "has capabilities"},
+		    {"\nCapPrm:\t", "0000000000000000", "has capabilities that it may use"}};
+	char text[8192];
+
+	if (d->sandboxd == 0) {
+		found(d, DOCTOR_SKIPPED, "the service does not run");
+		return;
+	}
+	for (size_t i = 0; i < CHILDREN; i++) {
+		pid_t pid = child_of(d, children[i]);
+		if (pid == 0 || proc_read(pid, "status", text, sizeof text) <= 0)
+			continue;
+		for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+			const char *at = strstr(text, rows[k].key);
+			size_t n = strlen(rows[k].value);
+			if (at == NULL || strncmp(at + strlen(rows[k].key), rows[k].value, n) != 0)
+				found(d, DOCTOR_WARN, "%s %s", children[i], rows[k].say);
+		}
+	}
+}
+
 static void older(struct doctor *d, const char *name, pid_t pid)
 {
 	char exe[700], link[64];
@@ -318,6 +346,8 @@ static void tokens(struct doctor *d)
 const struct doctor_check doctor_service[] = {
     {"service.processes", "stored, gateway, fcgi and steward run and are connected",
      "read the service's log (journalctl -u pinfold): it says why a process ends", processes},
+    {"service.confined", "each process has given up what it does not need",
+     "install the programs of an ordinary build: those for tests leave walls out", confined},
     {"service.version", "the programs that run are those that are installed", "systemctl restart pinfold", version},
     {"service.configuration", "the configuration was not changed since the service started",
      "pinfold config check, then systemctl restart pinfold", applied},
