@@ -1,4 +1,5 @@
 /* Attacks on what was inherited: descriptors, folder, environment. */
+#include "attack/neighbour.h"
 #include "attack/tried.h"
 #include "gen/attacks_inside.h"
 #include <dirent.h>
@@ -47,11 +48,18 @@ struct tried attack_fd_output(void)
 	return held("a pipe");
 }
 
+static char at[200];
+
+void descriptors_first(void)
+{
+	if (getcwd(at, sizeof at) == NULL)
+		at[0] = '\0';
+	if (chdir("/workspace/source") != 0)
+		perror("/workspace/source");
+}
+
 struct tried attack_fd_cwd(void)
 {
-	char at[200];
-	if (getcwd(at, sizeof at) == NULL)
-		return held("%s", strerror(errno));
 	return strcmp(at, "/workspace/source") == 0 ? held("it") : open_("%.100s", at);
 }
 

@@ -99,6 +99,7 @@ int main(int argc, char **argv)
 		fputs("pinfold-attacker: the agent of \"pinfold attack\"; there is no attack.txt\n", stderr);
 		return 1;
 	}
+	descriptors_first();
 	if (strcmp(know_mode(), "neighbour") == 0)
 		return neighbour_live();
 	if (strcmp(know_mode(), "plant") == 0 && know_try(0) != NULL)

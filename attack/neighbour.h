@@ -12,4 +12,6 @@ int neighbour_live(void);
 int neighbour_spoil(void);
 /* Events that must not be taken for what they pretend to be; judged by the command. */
 void neighbour_gestures(void);
+/* Notes the folder in which this began, and goes to where everything is. */
+void descriptors_first(void);
 #endif

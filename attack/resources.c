@@ -157,9 +157,20 @@ struct tried attack_use_inodes(void)
 	return at_most(n, may, "files");
 }
 
+/* As far as one may by oneself. */
+static void raise_limit(__rlimit_resource_t what)
+{
+	struct rlimit r;
+	if (getrlimit(what, &r) == 0) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(what, &r);
+	}
+}
+
 struct tried attack_use_descriptors(void)
 {
 	long n = 0;
+	raise_limit(RLIMIT_NOFILE);
 	while (n < 5000 && open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
 		n++;
 	return at_most(n, 1024, "descriptors");
@@ -176,6 +187,7 @@ struct tried attack_use_file_size(void)
 
 struct tried attack_use_locked(void)
 {
+	raise_limit(RLIMIT_MEMLOCK);
 	char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return p == MAP_FAILED ? refused(-1) : refused(mlock(p, 1 << 20));
 }
@@ -183,6 +195,7 @@ struct tried attack_use_locked(void)
 struct tried attack_use_queues(void)
 {
 	struct mq_attr attr = {.mq_maxmsg = 10, .mq_msgsize = 8192};
+	raise_limit(RLIMIT_MSGQUEUE);
 	mqd_t q = mq_open("/attack", O_CREAT | O_RDWR | O_CLOEXEC, 0600, &attr);
 	struct tried t = refused(q);
 	mq_unlink("/attack");
@@ -193,6 +206,7 @@ struct tried attack_use_signals(void)
 {
 	sigset_t set;
 	long n = 0;
+	raise_limit(RLIMIT_SIGPENDING);
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN);
 	sigprocmask(SIG_BLOCK, &set, NULL);

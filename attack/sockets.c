@@ -32,20 +32,28 @@ static struct tried connects(const char *path, bool abstract, int type)
 	return t;
 }
 
+/* By its path, and by the way around the root. */
+static struct tried reaches(const char *path)
+{
+	char above[600];
+	struct tried t = connects(path, false, SOCK_STREAM);
+	return t.outcome == TRIED_OPEN ? t : connects(past_root(path, above), false, SOCK_STREAM);
+}
+
 static struct tried below(const char *key, const char *name)
 {
 	char path[200];
 	if (know(key)[0] == '\0')
 		return skipped("no path to try");
 	snprintf(path, sizeof path, "%.90s/%s", know(key), name);
-	return connects(path, false, SOCK_STREAM);
+	return reaches(path);
 }
 
 static struct tried any(const char *const *paths)
 {
 	struct tried t = skipped("nothing to try");
 	for (; *paths != NULL; paths++) {
-		t = connects(*paths, false, SOCK_STREAM);
+		t = reaches(*paths);
 		if (t.outcome == TRIED_OPEN)
 			return t;
 	}

@@ -25,6 +25,10 @@ struct tried filtered(long rc, int error);
 struct tried denied(int fd);
 /* Held unless a is there and equal to b. what: for the detail. */
 struct tried differs(const char *what, const char *a, const char *b);
+/* Where something is mounted that belongs to no box; false: nothing is. */
+bool foreign_mount(char at[200]);
+/* The same path below that, or from above the root: where the machine's tree is hidden, and not gone. */
+const char *past_root(const char *path, char above[600]);
 /* Opens, or lists, what must not be there to open. */
 struct tried cannot_open(const char *path, int flags);
 struct tried cannot_list(const char *path);

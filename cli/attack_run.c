@@ -284,7 +284,7 @@ static void judge(struct suite *s, size_t i, const char *run)
 	char end[128];
 
 	arena_init(&a, 1000);
-	const struct json *v = attack_wait(s, ATTACK_OWN, run, 180, &a);
+	const struct json *v = attack_wait(s, ATTACK_OWN, run, PLANT_SECONDS + 60, &a);
 	ending(v, end, sizeof end);
 	if (attacks[i].how == ATTACK_ALONE && v != NULL && take_report(s, run) && r->end != ATTACK_UNKNOWN)
 		return;
@@ -293,8 +293,12 @@ static void judge(struct suite *s, size_t i, const char *run)
 	else if (strcmp(end, "failed/sandbox_agent_failed") == 0 && attacks[i].how == ATTACK_PLANT)
 		attack_note(r, ATTACK_SKIPPED, run, "it could not be left");
 	else
-		attack_note(r, attacks[i].how == ATTACK_PLANT && v != NULL ? ATTACK_OPEN : ATTACK_UNKNOWN, run,
-			    "the run is %s", end);
+		attack_note(r,
+			    attacks[i].how == ATTACK_PLANT &&
+				    (v != NULL || strstr(attacks[i].must, "wall_time") != NULL)
+				? ATTACK_OPEN
+				: ATTACK_UNKNOWN,
+			    run, "the run is %s", end);
 }
 
 /* The run in which all that can be tried together is tried. */

@@ -22,9 +22,8 @@ void attack_offer_make(struct attack_offer *o)
 	snprintf(o->name, sizeof o->name, "pinfold-attack-%d", (int)getpid());
 	snprintf(u.sun_path + 1, sizeof u.sun_path - 1, "%s", o->name);
 	o->abstract = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	/* With the NUL behind the name, as the attacker asks for it. */
 	if (bind(o->abstract, (struct sockaddr *)&u,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(o->name) + 2)) != 0 ||
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(o->name) + 1)) != 0 ||
 	    listen(o->abstract, 8) != 0)
 		o->name[0] = '\0';
 	o->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -112,13 +111,14 @@ static void alive(struct suite *s)
 	char path[200];
 	struct http_answer answer;
 
+	arena_init(&a, 1000);
+	bool ended = attack_wait(s, ATTACK_NEAR, s->near.run, 1, &a) != NULL;
 	snprintf(path, sizeof path, "/v1/runs/%s/cancel", s->near.run);
 	long status = attack_call(s, ATTACK_NEAR, NULL, path, "", &answer);
 	if (status >= 0)
 		buf_free(&answer.body);
-	arena_init(&a, 1000);
 	const struct json *v = attack_wait(s, ATTACK_NEAR, s->near.run, 60, &a);
-	const char *end = v != NULL ? member(v, "status") : "running";
+	const char *end = ended ? "ended" : v != NULL ? member(v, "status") : "running";
 	if (r != NULL)
 		attack_note(r,
 			    strcmp(end, "cancelled") == 0 ? ATTACK_HELD

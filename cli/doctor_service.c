@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/admin.h"
+#include "cli/attack.h"
 #include "cli/doctor.h"
 #include "config.h"
 #include "lib/num.h"
@@ -338,7 +339,8 @@ static void tokens(struct doctor *d)
 			valid++;
 			soon(d, tenant, &t, now);
 		}
-		if (valid == 0)
+		/* Those of the attacks have one while the attacks go on, and no other. */
+		if (valid == 0 && strcmp(tenant, ATTACK_TENANT) != 0 && strcmp(tenant, ATTACK_NEAR_TENANT) != 0)
 			found(d, DOCTOR_WARN, "tenant %s has no valid token", tenant);
 	}
 }

@@ -21,6 +21,7 @@ run() { # generator, file
 	walls) $awk -v out=c -f "$src/tools/gen-walls.awk" "$2" ;;
 	seccomp) $awk -v out=box -f "$src/tools/gen-seccomp.awk" "$2" ;;
 	reasons) $awk -v out=c -f "$src/tools/gen-reasons.awk" "$2" ;;
+	attacks) $awk -v out=inside -f "$src/tools/gen-attacks.awk" "$src/spec/walls.tab" "$2" ;;
 	schema) $awk -v out=c -f "$src/tools/gen-schema.awk" "$src/spec/errors.tab" "$2" ;;
 	esac
 }
@@ -48,6 +49,7 @@ takes fsm "$src/spec/sandbox.fsm"
 takes fsm "$src/spec/course.fsm"
 takes reasons "$src/spec/reasons.tab"
 takes walls "$src/spec/walls.tab"
+takes attacks "$src/spec/attacks.tab"
 takes seccomp "$src/spec/seccomp.tab"
 takes schema "$src/spec/schema.tab"
 takes limits "$src/spec/limits.tab"
@@ -192,6 +194,17 @@ echo "$reasons" | sed 's/|Well.//' | refuses reasons 'name, status, sentence'
 echo "$reasons" | sed 's/^bad/b-d/' | refuses reasons 'bad name b-d'
 echo "$reasons" | sed 's/Well[.]/Well/' | refuses reasons 'full stop'
 echo "$reasons" | sed '/stopped/d' | refuses reasons 'a status has no reason'
+
+attack='a-b|files|root|box|refused|try
+c|checks|checks|plant|failed/bad|leave'
+echo "$attack" | tr '|' "$TAB" >good.attacks
+takes attacks good.attacks
+echo "$attack" | sed 's/^c|/a-b|/' | refuses attacks 'attack a-b twice'
+echo "$attack" | sed 's/^a-b/A/' | refuses attacks 'bad id A'
+echo "$attack" | sed 's/root/roof/' | refuses attacks 'no wall roof'
+echo "$attack" | sed 's/box/bag/' | refuses attacks 'how is'
+echo "$attack" | sed 's/|try//' | refuses attacks 'id, class'
+echo "$attack" | sed 's,failed/bad,bad,' | refuses attacks 'status/error'
 
 wall='a|one|5.1|required|box|Why.|Then.
 b|two|-|extra|machine|Why.|Then.'

@@ -1,0 +1,289 @@
+#!/usr/bin/python3
+"""Shows that the attacks of "pinfold attack" can succeed, and that the command says so.
+
+    walls.py [--short] [--build DIR] [NAME...]
+
+In a copy of the tree each wall, or part of the service, is opened by a few edits, the copy is built, an instance of it is
+started in a folder of its own, and every attack is tried there. DIR is a build inside the tree to begin with. At least one of the attacks that lean on what was opened
+must be reported as not held. Then all attacks together: one that never succeeded anywhere shows nothing when it fails,
+and is named (and refused, unless OUT_OF_REACH says why). Nothing of the copy is installed anywhere else. As root.
+"""
+import json, os, re, shutil, subprocess, sys, tempfile, time
+
+TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+FLAGS = "sandboxd/box_build.c"
+EXEC = "sandboxd/box_exec.c"
+FS = "sandboxd/box_fs.c"
+LAUNCH = "runner/launch.c"
+HTTP = "gateway/http.c"
+CAPS_STEP = "need(p, STEP_CAPABILITIES, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && box_caps());"
+# The agent keeps what the runner has.
+KEEP_CAPS = [
+    (EXEC, CAPS_STEP, "need(p, STEP_CAPABILITIES, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && box_caps != NULL);"),
+    (LAUNCH, "	if (setresgid(LAUNCH_GID, LAUNCH_GID, LAUNCH_GID) || setresuid(",
+     "	prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);\n	if (setresgid(LAUNCH_GID, LAUNCH_GID, LAUNCH_GID) || setresuid("),
+    (LAUNCH, "	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);\n",
+     "	syscall(SYS_capget, &head, none);\n	none[0].effective = none[0].inheritable = none[0].permitted;\n"
+     "	none[1].effective = none[1].inheritable = none[1].permitted;\n"),
+    (LAUNCH, "	return getuid() == LAUNCH_UID && geteuid() == LAUNCH_UID && setresuid(0, 0, 0) != 0;",
+     "	for (unsigned long c = 0; c < 64; c++)\n		prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, c, 0, 0);\n"
+     "	return getuid() == LAUNCH_UID && geteuid() == LAUNCH_UID;"),
+]
+NO_USERNS = [
+    (EXEC, "setgroups(0, NULL) == 0 && unshare(CLONE_NEWUSER) == 0 && maps_written", "setgroups(0, NULL) == 0 && maps_written"),
+    ("sandboxd/box_ids.c", 'return write_map(pid, "uid_map", runner, agent)', 'return runner == 0 || agent != 0 || write_map(pid, "uid_map", runner, agent)'),
+    (FS, "l->workspace_inodes, p->agent_uid, p->agent_uid);", "l->workspace_inodes, 1000u, 1000u);"),
+]
+NO_LANDLOCK = [("sandboxd/box_landlock.c", "	return landlock_enter(rules, sizeof rules / sizeof rules[0], 0);",
+                "	return rules[0].path != NULL;")]
+NO_SECCOMP = [(EXEC, "filter_load(&p->place->filter) && ", "")]
+NO_PIVOT = [(FS, 'syscall(SYS_pivot_root, ".", ".") == 0 && umount2(".", MNT_DETACH) == 0 && ', 'syscall(SYS_pivot_root, ".", "var") == 0 && ')]
+WRITABLE = [(FS, ".attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};\n	return tree >= 0", ".attr_set = 0};\n	return tree >= 0"),
+            (FS, "	struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};\n	return syscall",
+             "	struct mount_attr ro = {.attr_set = 0};\n	return syscall")]
+AGENT_IS_ROOT = [
+    ("runner/launch.h", "LAUNCH_UID = 1000, LAUNCH_GID = 1000,", "LAUNCH_UID = 0, LAUNCH_GID = 0,"),
+    (LAUNCH, "	return getuid() == LAUNCH_UID && geteuid() == LAUNCH_UID && setresuid(0, 0, 0) != 0;", "	return true;"),
+    (FS, "l->workspace_inodes, p->agent_uid, p->agent_uid);", "l->workspace_inodes, p->runner_uid, p->runner_uid);"),
+]
+NO_RLIMITS = [(EXEC, "		if (setrlimit(rows[i].what, &r) != 0)", "		if (r.rlim_max != 1 && l == NULL && setrlimit(rows[i].what, &r) != 0)")]
+
+NO_NETNS = [
+    (FLAGS, "CLONE_NEWNET | ", ""), (EXEC, 'sethostname("box", 3) == 0 && loopback_up()', 'sethostname("box", 3) == 0 && loopback_up != NULL'),
+    (EXEC, "	if (s < 0 || bind(s, (struct sockaddr *)&a", "	int one = 1;\n	setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);\n	if (s < 0 || bind(s, (struct sockaddr *)&a")]
+
+# name, what is opened (as in the table of attacks), edits (file, text that is there once, text instead), which attacks (all).
+OPENINGS = [
+    ("pid namespace", "namespaces", [(FLAGS, "CLONE_NEWPID | ", ""), ("runner/main.c", "getpid() != 1 || ", "")]),
+    ("network namespace", "network", NO_NETNS),
+    ("ipc namespace", "namespaces", [(FLAGS, "CLONE_NEWIPC | ", "")]),
+    ("uts namespace", "namespaces", [(FLAGS, "CLONE_NEWUTS |", ""), (EXEC, 'sethostname("box", 3) == 0 && ', "")]),
+    ("cgroup namespace", "namespaces", [(EXEC, "unshare(CLONE_NEWCGROUP) == 0", "true")]),
+    # Boxes mount over each other: two runs at most.
+    ("mount namespace", "namespaces", [(FS, " || unshare(CLONE_NEWNS) != 0", "")], ["near-mnt", "near-pid"]),
+    ("limits of groups", "cgroup limits", [("sandboxd/box_cg.c", "(limits[i].what & t->what) == 0)", "(limits[i].what & t->what) == 0 || l != NULL)")]),
+    ("session", "session", [(EXEC, "setsid() >= 0 && ", ""), (LAUNCH, "	setsid();\n", "")]),
+    ("root", "root", [(FS, "	struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};\n	return syscall",
+                       "	struct mount_attr ro = {.attr_set = 0};\n	return syscall"),
+                      (FS, '"dev", "proc", "tmp",     "workspace", "var"};', '"dev", "proc", "tmp",     "workspace", "var", "var/lib"};')]),
+    ("binds", "binds", WRITABLE[:1]),
+    ("etc", "etc", [(FS, '    {"/etc/alternatives", true, false},', '    {"/etc/alternatives", true, false},\n    {"/etc/shadow", false, true},'),
+                    (FS, 'nobody:x:65534:65534:the host:/:/usr/sbin/nologin\\n"', 'nobody:x:65534:65534:the host:/:/usr/sbin/nologin\\n"\n	       "somebody:x:1:1::/:\\n"'),
+                    (FS, '"# There is no name service in a box.\\n"', '"nameserver 192.0.2.53\\n"')]),
+    ("dev", "dev", [(FS, '{"dev/urandom", 9}};', '{"dev/urandom", 9}, {"dev/mem", 3}, {"dev/tty", 3}, {"dev/console", 3}, {"dev/ptmx", 3}, {"dev/vsock", 3}, {"dev/rtc", 3}};'),
+                    (FS, "	struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC};", "	struct mount_attr ro = {.attr_set = 0};")]),
+    ("proc", "proc", [(FS, '"hidepid=2,subset=pid"', '""')]),
+    ("workspace", "workspace", [(FS, '"mode=0755,size=%llu,nr_inodes=%u,uid=%u,gid=%u", (unsigned long long)l->workspace_bytes,\n		 l->workspace_inodes, p->', '"mode=0755,uid=%u,gid=%u", p->'),
+                                (FS, 'snprintf(o, sizeof o, "mode=1777,size=%llu,nr_inodes=%u", (unsigned long long)l->workspace_bytes,\n		 l->workspace_inodes);', 'snprintf(o, sizeof o, "mode=1777%s", l != NULL ? "" : "x");'),
+                                (FS, "flags | MS_NOEXEC, \"mode=1777,size=16m,nr_inodes=1024\"", 'flags, "mode=1777"'),
+                                (FS, "	unsigned long flags = MS_NOSUID | MS_NODEV;", "	unsigned long flags = 0;")]),
+    ("pivot_root", "pivot_root", NO_PIVOT),
+    ("user namespace", "user namespace", NO_USERNS),
+    ("ids of boxes", "ids", [(FLAGS, "	uid_t runner = b->all->uid_base + 2 * b->slot;", "	uid_t runner = b->all->uid_base;"),
+                             (FLAGS, "box_ids_map(b->pid, b->all->uid_base + 2 * b->slot, b->all->uid_base + 2 * b->slot + 1)", "box_ids_map(b->pid, b->all->uid_base, b->all->uid_base + 1)")]),
+    ("ids in a box", "ids", AGENT_IS_ROOT),
+    ("rlimits", "rlimits", NO_RLIMITS),
+    ("landlock", "landlock", NO_LANDLOCK),
+    ("capabilities", "capabilities", KEEP_CAPS),
+    ("no_new_privs", "capabilities", [
+        (EXEC, CAPS_STEP, "need(p, STEP_CAPABILITIES, box_caps != NULL);"),
+        (LAUNCH, "|| prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)", ""),
+        ("runner/main.c", "prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1", "false")]),
+    ("seccomp", "seccomp", NO_SECCOMP),
+    ("descriptors", "descriptors", [("runner/main.c", "!fcntl(fd, F_SETFD, FD_CLOEXEC)", "!fcntl(fd, F_SETFD, 0)"),
+                                    (LAUNCH, "dup2(null, 0) == 0 && dup2(out >= 0 ? out : null, 1) == 1", "dup2(out, 0) == 0 && dup2(null, 1) == 1")]),
+    ("folder", "descriptors", [("runner/main.c", '.cwd = "/workspace/source",\n			   .limit_ms = (uint64_t)', '.cwd = "/",\n			   .limit_ms = (uint64_t)')]),
+    ("environment", "exec", [(LAUNCH, "	environ = (char **)(uintptr_t)l->env;", "	setenv(\"PINFOLD_MODEL_GATEWAY_URL\", \"http://127.0.0.1:9797\", 1);")]),
+    # Several at once: what is held twice is seen to succeed only where both are open.
+    ("the machine's tree, as one who may read all", "pivot_root", NO_PIVOT + NO_LANDLOCK + NO_USERNS + KEEP_CAPS),
+    ("writable, as one who may write all", "binds", WRITABLE + NO_LANDLOCK + NO_USERNS + KEEP_CAPS + NO_RLIMITS),
+    ("system calls, as one who has capabilities", "seccomp", NO_SECCOMP + NO_LANDLOCK + KEEP_CAPS),
+    ("capabilities of the machine", "capabilities", NO_USERNS + KEEP_CAPS),
+    ("network, landlock", "network", NO_NETNS + NO_LANDLOCK),
+    ("proc, as root", "proc", AGENT_IS_ROOT + NO_LANDLOCK + [(FS, '"hidepid=2,subset=pid"', '""'), ("runner/launch.c", "prctl(PR_SET_DUMPABLE, 0);", "prctl(PR_SET_DUMPABLE, 1);")]),
+    # Parts of the service.
+    ("gateway: any token", "gateway", [(HTTP, "	enum err e =\n	    token_verify(app->token_key", "	if (h != NULL) {\n		snprintf(call->claims.run, sizeof call->claims.run, \"%s\", call->box->run);\n		snprintf(call->claims.tenant, sizeof call->claims.tenant, \"%s\", call->box->tenant);\n		snprintf(call->claims.model, sizeof call->claims.model, \"%s\", app->targets[0].profile->model);\n		return ERR_OK;\n	}\n	enum err e =\n	    token_verify(app->token_key"),
+                                       (HTTP, "		return ERR_INVALID_RUN_TOKEN;\n	value += sizeof scheme - 1;", "		value = \"Bearer x\", n = 8;\n	value += sizeof scheme - 1;")]),
+    ("gateway: policy", "gateway", [("gateway/admit.c", "	if (e == ERR_OK && !model_known", "	e = e == ERR_OK ? e : ERR_OK;\n	buf_reset(&request);\n	buf_adds(&request, \"{}\");\n	if (e == ERR_OK && call == NULL && !model_known")]),
+    ("gateway: routes", "gateway", [(HTTP, "		return call->found.path_known ? ERR_METHOD_NOT_ALLOWED : ERR_NOT_FOUND;", "		route_find(routes_internal, \"GET\", \"/internal/v1/models\", &call->found);"),
+                                    (HTTP, "	if (raw[0] != '/')\n		return ERR_INVALID_REQUEST;", "	if (raw[0] != '/')\n		raw = \"/x\";"),
+                                    (HTTP, "return transfer || length > 0 ? ERR_INVALID_REQUEST : ERR_OK;", "return ERR_OK;")]),
+    ("gateway: two lengths", "gateway", [(HTTP, "if (h.twice || ", "if (")]),
+    ("gateway: budget", "gateway", [("store/op_capability.c", "	if (cap.used_requests >= cap.max_requests)", "	if (cap.used_requests >= cap.max_requests + 1000)")]),
+    ("gateway: events", "gateway", [("gateway/agent_events.c", "	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)\n		if (strncmp", "	for (size_t i = 0; i < sizeof families / sizeof families[0] && s == NULL; i++)\n		if (strncmp"),
+                                    ("store/t_event.c", "	r->last_sequence++;", "	r->last_sequence += strcmp(type, \"number\") == 0 ? 2 : 1;")]),
+    ("gateway: whose events", "gateway", [
+        ("gateway/agent_events.c", "	*line = (struct line){.at = b->text.n};", "	snprintf(meant, sizeof meant, \"%s\", json_get(event, \"run_id\")->text);\n	*line = (struct line){.at = b->text.n};"),
+        ("gateway/agent_events.c", "static bool take_line(", "static _Thread_local char meant[129];\n\nstatic bool take_line("),
+        ("gateway/agent_events.c", "	    .tenant = call->box->tenant, .run = call->box->run, .events", "	    .tenant = strcmp(meant, call->box->run) == 0 ? call->box->tenant : \"attack-neighbour\", .run = meant, .events")]),
+    ("text", "text", [("lib/text.c", "		if (len == 0 || dropped(code, kind)) {", "		if (len == 0 || (dropped(code, kind) && out == NULL)) {")]),
+    ("tokens' mode", "gateway", [("runner/unpack.c", "it->token.token, 0600)", "it->token.token, 0640)")]),
+    ("tenancy", "tenancy", [("store/t_run.c", "	if (!table_get(t, T_RUN, &k, &v))\n		return t->failed", "	if (!table_get(t, T_RUN, &k, &v) && (k = run_key(\"attack-neighbour\", run), !table_get(t, T_RUN, &k, &v)))\n		return t->failed")]),
+    ("tenancy: lists", "tenancy", [("store/op_runs.c", "run_by_age_each(t, m->tenant,", "run_by_age_each(t, strcmp(m->tenant, \"attack\") == 0 ? \"attack-neighbour\" : m->tenant,")]),
+    ("judge and checks", "collector", [("steward/judge.c", "	if (after != NULL && after->type == ENTRY_DIRECTORY)", "	if (d != NULL)\n		return;\n	if (after != NULL && after->type == ENTRY_DIRECTORY)"),
+                                       ("runner/collect.c", "		k.full = true;\n	} else {", "		k.full = false;\n	} else {")]),
+    ("check results", "checks", [("steward/verdict_checks.c", "	if (!passed)\n", "	if (!passed && nothing)\n")]),
+    ("wall time", "runner", [("steward/verdict.c", "	r->agent_ok = m->started && m->status == 0 && !m->timed_out && !m->stopped;", "	r->agent_ok = m->started;"),
+                             ("steward/verdict.c", "	if (m->timed_out || r->work_timed_out)\n		run_fail", "	if (m == NULL)\n		run_fail")]),
+    ("killing what is left", "runner", [(LAUNCH, "		kill(-1, SIGKILL);\n", "		kill(child, SIGKILL);\n")]),
+    ("output", "runner", [(LAUNCH, "	for (int i = 0; i < 32 && *fd >= 0; i++) {", "	for (int i = 0; i < 32 && *fd >= 0 && o->output_n < 1000; i++) {")]),
+]
+# A few that show that this works; all of them take long.
+SHORT = ["landlock", "seccomp", "judge and checks"]
+# Walls that are not in reach of an agent: nothing in a box can tell whether they are there.
+OUT_OF_REACH = {}
+
+
+def say(*words):
+    print(*words, flush=True)
+
+
+def run(*words, **more):
+    return subprocess.run(words, capture_output=True, text=True, **more)
+
+
+def copy(tree, build):
+    """The tree, with its build where there is one: paths in it are relative, and times are kept, so little is made anew."""
+    if build is not None:
+        shutil.copytree(TOP, tree, symlinks=True, dirs_exist_ok=True, ignore=lambda d, names: [
+            n for n in names if d == TOP and (n == ".git" or n.startswith("build") and n != os.path.basename(build) or n == "autom4te.cache")])
+        return
+    files = run("git", "ls-files", "-z", cwd=TOP).stdout.split("\0")
+    for f in filter(None, files):
+        if os.path.lexists(os.path.join(TOP, f)):
+            os.makedirs(os.path.dirname(os.path.join(tree, f)), exist_ok=True)
+            shutil.copy2(os.path.join(TOP, f), os.path.join(tree, f), follow_symlinks=False)
+
+
+def make(tree, build):
+    with open(os.path.join(build, "log"), "w") as log:
+        if not os.path.exists(os.path.join(build, "Makefile")):
+            for words, where in ((("autoreconf", "-fi"), tree), ((os.path.join(tree, "configure"), "-q", "--prefix=/usr", "--sysconfdir=/etc",
+                                                                 "--localstatedir=/var", "--libexecdir=/usr/libexec"), build)):
+                if subprocess.run(words, cwd=where, stdout=log, stderr=log).returncode != 0:
+                    return False
+        return subprocess.run(["make", f"-j{os.cpu_count()}"], cwd=build, stdout=log, stderr=log).returncode == 0
+
+
+def attack(tree, build, work, ids):
+    """What the instance of the copy says: the attacks' results, and the doctor's."""
+    root = os.path.join(work, "root")
+    out = open(os.path.join(work, "up"), "w+")
+    err = open(os.path.join(work, "up-err"), "w+")
+    up = subprocess.Popen([os.path.join(tree, "quickstart"), "up", "--root", root], stdout=out, stderr=err, env=dict(os.environ, PINFOLD_BUILD=build))
+    try:
+        end = time.monotonic() + 120
+        while time.monotonic() < end and up.poll() is None:
+            out.seek(0)
+            ready = re.search(r"^ready (.*)$", out.read(), re.M)
+            if ready:
+                break
+            time.sleep(0.1)
+        else:
+            err.seek(0)
+            return None, None, err.read()[-1500:]
+        env = dict(os.environ, PINFOLD_ROOT=root, PINFOLD_URL=json.loads(ready.group(1))["url"])
+        r = run(os.path.join(root, "usr/bin/pinfold"), "attack", "--json", *ids, env=env)
+        d = run(os.path.join(root, "usr/bin/pinfold"), "doctor", "--json", env=env)
+        err.seek(0)
+        return (json.loads(r.stdout) if r.stdout.startswith("{") else None), d.stdout, r.stderr[-800:] + err.read()[-800:]
+    finally:
+        up.terminate()
+        up.wait()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def edit(tree, edits, back):
+    """Makes the edits; back keeps what was there. None, or what is wrong with one."""
+    for file, old, new in edits:
+        path = os.path.join(tree, file)
+        with open(path) as f:
+            text = f.read()
+        back.setdefault(file, text)
+        if text.count(old) != 1:
+            return f"the edit does not find its place in {file}: {old.strip()[:80]!r}"
+        with open(path, "w") as f:
+            f.write(text.replace(old, new))
+    return None
+
+
+def doctor_names(text):
+    try:
+        return [c["id"] for c in json.loads(text)["checks"] if c["status"] in ("warn", "error")]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def open_one(name, wall, edits, ids, tree, build, work):
+    """(fine, what was seen to succeed)."""
+    back = {}
+    wrong = edit(tree, edits, back)
+    if wrong is None and not make(tree, build):
+        with open(os.path.join(build, "log")) as f:
+            wrong = "it does not build: " + f.read()[-1500:]
+    got = doctor = None
+    if wrong is None:
+        got, doctor, wrong = attack(tree, build, work, ids)
+    for file, text in back.items():
+        with open(os.path.join(tree, file), "w") as f:
+            f.write(text)
+    if got is None:
+        say(f"FAIL {name}: {wrong}")
+        return False, set()
+    lost = [a for a in got["attacks"] if a["outcome"] == "open"]
+    noticed = [a["id"] for a in lost if a["wall"] == wall]
+    others = [a["id"] for a in lost if a["wall"] != wall]
+    named = [i for i in doctor_names(doctor or "") if i.startswith("wall.")]
+    say(f"{'ok' if noticed else 'FAIL'} {name} ({wall}): {got['total'] - len(lost)} of {got['total']} held; noticed by {', '.join(noticed) or 'none'}"
+        + (f"; and by {', '.join(others)}" if others else "") + (f"; doctor names {', '.join(named)}" if named else ""))
+    unknown = [f"{a['id']} ({a['detail']})" for a in got["attacks"] if a["outcome"] == "unknown"]
+    if unknown:
+        say(f"     came not so far: {', '.join(unknown)[:600]}")
+    return bool(noticed), {a["id"] for a in lost}
+
+
+def main():
+    words = sys.argv[1:]
+    short = "--short" in words
+    built = os.path.realpath(words.pop(words.index("--build") + 1)) if "--build" in words[:-1] else None
+    names = SHORT if short else [w for w in words if not w.startswith("-")]
+    if built is not None and os.path.dirname(built) != TOP:
+        say("--build takes a folder in the tree itself")
+        return 2
+    unknown = set(names) - {o[0] for o in OPENINGS}
+    if unknown or os.geteuid() != 0:
+        say(f"there is no {unknown}" if unknown else "as root")
+        return 2
+    with open(os.path.join(TOP, "spec/attacks.tab")) as f:
+        table = [l.rstrip("\n").split("\t") for l in f if l.strip() and not l.startswith("#")]
+    work = tempfile.mkdtemp(prefix="pinfold-walls.")
+    os.chmod(work, 0o711)
+    good = bad = 0
+    seen = set()
+    try:
+        tree = os.path.join(work, "tree")
+        build = os.path.join(tree, os.path.basename(built or "build"))
+        copy(tree, built)
+        os.makedirs(build, exist_ok=True)
+        if not make(tree, build):
+            with open(os.path.join(build, "log")) as f:
+                say("FAIL the copy does not build", f.read()[-1500:])
+            return 1
+        for name, wall, edits, *ids in OPENINGS:
+            if names and name not in names:
+                continue
+            fine, lost = open_one(name, wall, edits, ids[0] if ids else [], tree, build, work)
+            good, bad, seen = good + fine, bad + (not fine), seen | lost
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    if not names:
+        never = [r[0] for r in table if r[0] not in seen]
+        say(f"{len(seen)} of {len(table)} attacks were seen to succeed")
+        for i in never:
+            say(f"{'out of reach' if i in OUT_OF_REACH else 'FAIL never seen'} {i}: {OUT_OF_REACH.get(i, 'no opening lets it succeed')}")
+        good, bad = good + (not set(never) - set(OUT_OF_REACH)), bad + bool(set(never) - set(OUT_OF_REACH))
+    say(f"{good} passed, {bad} failed")
+    return 1 if bad or not good else 0
+
+
+sys.exit(main())
