@@ -69,11 +69,16 @@ struct tried attack_proc_host_pid(void)
 	return held("no such process");
 }
 
-/* A signal whose default is to be ignored, or 0, tells as much as one that harms. */
+/* Process 1 ignores these two from within its own namespace, so that they do no harm where they are allowed. */
 REFUSED(proc_init_kill, kill(1, SIGKILL))
-REFUSED(proc_init_term, kill(1, SIGTERM))
 REFUSED(proc_init_stop, kill(1, SIGSTOP))
 REFUSED(proc_init_nice, setpriority(PRIO_PROCESS, 1, 19))
+
+/* It would end the run, and with it the other attacks: who may is asked first. */
+struct tried attack_proc_init_term(void)
+{
+	return kill(1, 0) == 0 ? open_("it may be signalled") : refused(kill(1, SIGTERM));
+}
 
 struct tried attack_proc_init_queue(void)
 {
