@@ -71,6 +71,9 @@ void stage_exited(struct stage *s, const char *run, enum box_kind kind, bool oom
 void stage_exited_so(struct stage *s, const struct sbx_exited *m);
 void stage_gone(struct stage *s, const char *run, enum box_kind kind, bool clean);
 
+/* Stops the child that judges a result just now; it may be too quick: 0. */
+pid_t stage_hold_judge(struct stage *s);
+
 /* The run as the store has it; valid until the next call. */
 const struct st_run_is *stage_get(struct stage *s, const char *tenant, const char *run);
 /* Waits until it is final (or in that phase). */

@@ -5,6 +5,7 @@
 #include "lib/num.h"
 #include "lib/own.h"
 #include "tests/steward/course.h"
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,27 +18,28 @@ enum { HOUR = 3600000, CROWD = 1000 };
 static struct stage *const st = &course_stage;
 static char clock_file[] = "/tmp/pinfold-clock-XXXXXX", timer_file[] = "/tmp/pinfold-timer-XXXXXX";
 
+/* In one piece, and never shorter: it is read at any moment, and a timer does not step back. */
+static void write_offset(const char *path, long long offset)
+{
+	char text[32];
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	int n = snprintf(text, sizeof text, "%020lld\n", offset);
+	assert_int_equal(pwrite(fd, text, (size_t)n, 0), n);
+	close(fd);
+}
+
 /* The steward's clock alone. */
 static void set_clock(long long offset)
 {
-	FILE *f = fopen(clock_file, "w");
-	assert_non_null(f);
-	fprintf(f, "%lld\n", offset);
-	fclose(f);
+	write_offset(clock_file, offset);
 }
 
 /* So many milliseconds pass for the steward, which is woken by what means nothing to it. */
 static void pass(long long ms)
 {
 	static long long passed;
-	char fresh[sizeof timer_file + 4];
-	snprintf(fresh, sizeof fresh, "%s.new", timer_file);
-	FILE *f = fopen(fresh, "w");
-	assert_non_null(f);
-	fprintf(f, "%lld\n", passed += ms);
-	fclose(f);
-	/* At once: a timer does not step back. */
-	assert_int_equal(rename(fresh, timer_file), 0);
+	write_offset(timer_file, passed += ms);
 	stage_gone(st, "nobody", BOX_WORK, true);
 }
 
@@ -233,6 +235,38 @@ static void t_silence(void **state)
 			refuse(next);
 		}
 	}
+}
+
+/* A judge that does not come to an end is ended, and that is how the run did: nothing of its box is believed. */
+static void t_judge_hangs(void **state)
+{
+	(void)state;
+	restart(2);
+	for (int i = 0; i < 100; i++) {
+		const char *run = course_begin();
+		struct order o = course_to_work(run);
+		course_leave_work(o.result, 0);
+		order_end(&o);
+		stage_exited(st, run, BOX_WORK, false, false);
+		(void)stage_expect(st, SBX_KILL, run, BOX_WORK);
+		stage_gone(st, run, BOX_WORK, true);
+		pid_t judge = stage_hold_judge(st);
+		if (judge == 0) {
+			o = stage_expect(st, SBX_SPAWN, run, BOX_CHECK);
+			order_end(&o);
+			stage_refused(st, run, BOX_CHECK, ERR_SANDBOX_UNAVAILABLE);
+			(void)stage_final(st, "acme", run);
+			continue;
+		}
+		pass(21000);
+		course_expect_end(stage_final(st, "acme", run), RUN_FAILED, "judge_failed", "sandbox_result_invalid");
+		assert_true(kill(judge, 0) != 0);
+		own_free char *patch = stage_artifact(st, "acme", run, ART_PATCH);
+		assert_true(patch == NULL || *patch == '\0');
+		course_expect_artifact(run, ART_RESULT, "\"terminalReason\":\"judge_failed\"");
+		return;
+	}
+	fail_msg("the judge is too quick to be held");
 }
 
 /* The steward itself stopped for long: what came meanwhile is no silence. */
@@ -450,9 +484,9 @@ int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(t_no_answer),    cmocka_unit_test(t_unclean),        cmocka_unit_test(t_cleaning),
-	    cmocka_unit_test(t_silence),      cmocka_unit_test(t_stopped),        cmocka_unit_test(t_full),
-	    cmocka_unit_test(t_orphan_stays), cmocka_unit_test(t_waits_too_long), cmocka_unit_test(t_clock),
-	    cmocka_unit_test(t_most_of_all),  cmocka_unit_test(t_crowd)};
+	    cmocka_unit_test(t_no_answer), cmocka_unit_test(t_unclean),      cmocka_unit_test(t_cleaning),
+	    cmocka_unit_test(t_silence),   cmocka_unit_test(t_judge_hangs),  cmocka_unit_test(t_stopped),
+	    cmocka_unit_test(t_full),      cmocka_unit_test(t_orphan_stays), cmocka_unit_test(t_waits_too_long),
+	    cmocka_unit_test(t_clock),     cmocka_unit_test(t_most_of_all),  cmocka_unit_test(t_crowd)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -168,6 +168,41 @@ static void t_store_stopped(void **state)
 	store_stopped(true);
 }
 
+/*
+ * An event that stored took, and whose answer the steward did not hear, is told again as the same one. The first that
+ * is told when the judge ends is an event, so stored is stopped while the judge is.
+ */
+static void t_event_unheard(void **state)
+{
+	(void)state;
+	own_free char *events = events_of_a_good_run();
+	struct actor a;
+	pid_t judge = 0;
+	for (int i = 0; i < 100 && judge == 0; i++) {
+		begin(&a, 3);
+		stage_gone(st, a.run, BOX_WORK, true);
+		judge = stage_hold_judge(st);
+		if (judge != 0)
+			break;
+		a.o = stage_expect(st, SBX_SPAWN, a.run, BOX_CHECK);
+		for (a.at = 4; a.at < MOVES;)
+			go(&a);
+	}
+	assert_true(judge != 0);
+	stage_event(st, "acme", a.run, "run.agent_exited");
+	kill(st->rig.pid, SIGSTOP);
+	kill(judge, SIGCONT);
+	char line[128];
+	snprintf(line, sizeof line, "run %s: 2 things are to be told when the store is back", a.run);
+	stage_logged(st, line);
+	kill(st->rig.pid, SIGCONT);
+	a.o = stage_expect(st, SBX_SPAWN, a.run, BOX_CHECK);
+	for (a.at = 4; a.at < MOVES;)
+		go(&a);
+	course_expect_end(stage_final(st, "acme", a.run), RUN_COMPLETED, "completed", "");
+	expect_whole(a.run, events);
+}
+
 /* A start that stored did, and whose answer the steward did not hear, is not another one. */
 static void t_start_unheard(void **state)
 {
@@ -283,6 +318,7 @@ int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
 	const struct CMUnitTest tests[] = {cmocka_unit_test(t_store_killed), cmocka_unit_test(t_store_stopped),
-					   cmocka_unit_test(t_start_unheard), cmocka_unit_test(t_restarts)};
+					   cmocka_unit_test(t_event_unheard), cmocka_unit_test(t_start_unheard),
+					   cmocka_unit_test(t_restarts)};
 	return cmocka_run_group_tests(tests, setup, course_teardown);
 }
