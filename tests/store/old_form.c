@@ -137,7 +137,9 @@ unsigned ended_rows(const char *state)
 	return n;
 }
 
-static void row_change(const char *state, const char *table, const char *prefix, size_t n, bool drop)
+enum change { DROP, SPOIL, CUT };
+
+static void row_change(const char *state, const char *table, const char *prefix, size_t n, enum change how)
 {
 	static uint8_t copy[200000];
 	struct opened o = table_of(state, table);
@@ -151,8 +153,8 @@ static void row_change(const char *state, const char *table, const char *prefix,
 		fatal("%s: no row begins with %s", table, prefix);
 	memcpy(copy, v.data, v.size);
 	copy[v.size - 1] ^= 0x55;
-	DBT w = dbt(copy, v.size);
-	must(drop ? c->del(c, 0) : c->put(c, &k, &w, DB_CURRENT), "change");
+	DBT w = dbt(copy, how == CUT ? v.size - 1 : v.size);
+	must(how == DROP ? c->del(c, 0) : c->put(c, &k, &w, DB_CURRENT), "change");
 	must(c->close(c), "close");
 	must(t->commit(t, 0), "commit");
 	done(&o);
@@ -161,10 +163,15 @@ static void row_change(const char *state, const char *table, const char *prefix,
 
 void row_drop(const char *state, const char *table, const char *prefix, size_t n)
 {
-	row_change(state, table, prefix, n, true);
+	row_change(state, table, prefix, n, DROP);
 }
 
 void row_spoil(const char *state, const char *table, const char *prefix, size_t n)
 {
-	row_change(state, table, prefix, n, false);
+	row_change(state, table, prefix, n, SPOIL);
+}
+
+void row_cut(const char *state, const char *table, const char *prefix, size_t n)
+{
+	row_change(state, table, prefix, n, CUT);
 }
