@@ -41,7 +41,7 @@ void reply_flush(struct reply *rp)
 static void send_json(struct reply *rp, struct reply_head head, struct buf *json)
 {
 	if (buf_failed(json)) {
-		if (rp->error == ERR_OK)
+		if (rp->error != ERR_INTERNAL_ERROR && rp->error != ERR_RESOURCES_EXHAUSTED)
 			reply_error(rp, lack_error(), NULL, NULL);
 		return;
 	}

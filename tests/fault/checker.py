@@ -63,6 +63,8 @@ class Checker:
                 j = json.loads(line)
                 if "trouble" in j:
                     self.bad(UNTRUE, f"{name}: an answer that makes no sense: {j}")
+                elif "internal" in j:
+                    self.bad(UNTRUE, f"{name}: {j['path']} was told of a bug: {j['internal']}")
                 elif "ask" in j:
                     asked = j
                     if j["ask"] == "delete":

@@ -48,7 +48,11 @@ class Client(threading.Thread):
             self.connection and self.connection.close()
             self.connection = None
             status, answer = 0, b""
-        self.answers[status] = self.answers.get(status, 0) + 1
+        # lighttpd's own page: whoever was to answer died or closed the connection.
+        what = f"{status} of the web server" if status >= 500 and answer[:1] != b"{" else str(status)
+        self.answers[what] = self.answers.get(what, 0) + 1
+        if what == "500":
+            self.note(internal=answer.decode("utf-8", "replace"), path=f"{method} {path}", t=time.time())
         return status, answer
 
     def ask(self, what, method, path, body=None, headers=(), **about):
