@@ -25,11 +25,14 @@ enum {
 /* Epoll data: turn << 32 | row. A row above any is the listener. */
 #define LISTENER UINT32_MAX
 
-static void arm(struct pool *p, int fd, uint64_t data, uint32_t events, int op)
+/* False: nobody will be woken by it. */
+static bool arm(struct pool *p, int fd, uint64_t data, uint32_t events, int op)
 {
 	struct epoll_event e = {.events = events | EPOLLONESHOT, .data.u64 = data};
-	if (epoll_ctl(p->epoll, op, fd, &e) != 0)
-		log_error("epoll_ctl: %m");
+	if (epoll_ctl(p->epoll, op, fd, &e) == 0)
+		return true;
+	log_warn("epoll_ctl: %m");
+	return false;
 }
 
 void pool_init(struct pool *p)
@@ -76,16 +79,19 @@ static void grow(struct pool *p)
 	pthread_attr_destroy(&attr);
 }
 
-static void wait_for_more(struct pool *p, struct conn *c)
+/* -1, or a descriptor that cannot be waited for and is the caller's to close. */
+static int wait_for_more(struct pool *p, struct conn *c)
 {
 	c->state = CONN_IDLE;
 	c->turn = p->turns++;
-	arm(p, c->fd, (uint64_t)c->turn << 32 | (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP,
-	    c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD);
+	if (!arm(p, c->fd, (uint64_t)c->turn << 32 | (uint32_t)(c - p->conns), EPOLLIN | EPOLLRDHUP,
+		 c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD))
+		return give_up(p, c);
 	c->watched = true;
+	return -1;
 }
 
-static void keep(struct pool *p, struct conn *c)
+static int keep(struct pool *p, struct conn *c)
 {
 	if (!p->said_keep)
 		log_info("the web server keeps its connections to this service open; it works, but is not needed");
@@ -94,7 +100,7 @@ static void keep(struct pool *p, struct conn *c)
 	c->held = NULL;
 	c->held_n = 0;
 	c->served++;
-	wait_for_more(p, c);
+	return wait_for_more(p, c);
 }
 
 static bool has_input(int fd)
@@ -121,16 +127,19 @@ static bool evict(struct pool *p)
 	return true;
 }
 
-static void listen_again(struct pool *p)
-{
-	arm(p, p->listener, LISTENER, EPOLLIN, EPOLL_CTL_MOD);
-}
-
 /* Leaves the listener unarmed: the main thread will arm it. */
 static void listen_later(struct pool *p)
 {
 	p->listening = false;
 	p->listen_again = timer_ms() + LISTEN_AGAIN_MS;
+}
+
+/* Under the lock, as all that says whether somebody listens. */
+static void listen_again(struct pool *p)
+{
+	p->listening = true;
+	if (!arm(p, p->listener, LISTENER, EPOLLIN, EPOLL_CTL_MOD))
+		listen_later(p);
 }
 
 /* Is there a row for one more connection? Nobody else takes any meanwhile. */
@@ -191,18 +200,19 @@ static struct conn *take_new(struct pool *p)
 	if (atomic_load(&p->stopping) || !has_row(p))
 		return NULL;
 	int fd = accept_one(p, &later);
+	pthread_mutex_lock(&p->lock);
 	if (fd < 0) {
 		if (!later)
 			listen_again(p);
+		pthread_mutex_unlock(&p->lock);
 		return NULL;
 	}
-	pthread_mutex_lock(&p->lock);
 	struct conn *c = &p->conns[p->free[p->nconns - 1 - p->used++]];
 	*c = (struct conn){.fd = fd, .state = CONN_BUSY, .deadline = timer_ms() + p->deadline_ms};
 	p->idle--;
 	grow(p);
-	pthread_mutex_unlock(&p->lock);
 	listen_again(p);
+	pthread_mutex_unlock(&p->lock);
 	/* An accepted socket does not inherit it from the listener. */
 	const struct timeval patience = {.tv_sec = POOL_IO_SECONDS};
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -233,9 +243,9 @@ static void put_back(struct pool *p, struct conn *c, enum serve_end end)
 	pthread_mutex_lock(&p->lock);
 	p->idle++;
 	if (end == SERVE_KEEP)
-		keep(p, c);
+		fd = keep(p, c);
 	else if (end == SERVE_MORE)
-		wait_for_more(p, c);
+		fd = wait_for_more(p, c);
 	else
 		fd = give_up(p, c);
 	pthread_mutex_unlock(&p->lock);
@@ -307,10 +317,11 @@ static int turn(struct pool *p, uint64_t now, uint64_t stop_at, bool tick)
 	pthread_mutex_lock(&p->lock);
 	if (tick)
 		watchdog(p, now);
-	if (stop_at == 0 && !p->listening && now >= p->listen_again) {
-		p->listening = true;
+	if (stop_at == 0 && !p->listening && now >= p->listen_again)
 		listen_again(p);
-	}
+	/* Threads that ended for want of memory are replaced even when nobody accepts. */
+	if (stop_at == 0 && tick)
+		grow(p);
 	bool over = stop_at != 0 && (now >= stop_at || p->idle == p->threads);
 	int wait = stop_at != 0 || !p->listening ? SHORT_TICK_MS : TICK_MS;
 	pthread_mutex_unlock(&p->lock);
@@ -340,7 +351,8 @@ void pool_run(struct pool *p)
 	if (signals < 0)
 		fatal("signalfd: %m");
 	p->listening = true;
-	arm(p, p->listener, LISTENER, EPOLLIN, EPOLL_CTL_ADD);
+	if (!arm(p, p->listener, LISTENER, EPOLLIN, EPOLL_CTL_ADD))
+		fatal("cannot wait for connections");
 	start_workers(p);
 	struct pollfd heard[2] = {{.fd = p->control, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 	uint64_t stop_at = 0, next_tick = 0;
