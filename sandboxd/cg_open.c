@@ -86,7 +86,7 @@ int cg_pass_down(int base, const char *group, int what)
 /* Our own group in the v2 tree, below its mount; "" for the root or when it is not ours alone. */
 static void delegated_to(char *out, size_t size, const char *mount_point)
 {
-	char text[4096] = "", path[1024], pid[16];
+	char text[4096] = "", path[1024], pid[16], members[32];
 	*out = '\0';
 	own_fd int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
@@ -100,7 +100,7 @@ static void delegated_to(char *out, size_t size, const char *mount_point)
 		return;
 	own_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	snprintf(pid, sizeof pid, "%d\n", (int)getpid());
-	if (dir < 0 || cg_get(dir, "", "cgroup.procs", text, sizeof text) < 0 || strcmp(text, pid) != 0)
+	if (dir < 0 || cg_get(dir, "", "cgroup.procs", members, sizeof members) < 0 || strcmp(members, pid) != 0)
 		return;
 	/* A group with members cannot hand controllers down: step aside. */
 	if ((mkdirat(dir, "daemon", 0755) == 0 || errno == EEXIST) && cg_put(dir, "daemon", "cgroup.procs", "0"))

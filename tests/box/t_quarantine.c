@@ -128,6 +128,65 @@ static void swept_and_not_touched(void **state)
 		close(mine.tree[t].base);
 }
 
+/* Alone in a group, as a unit's main process is: 0 when it stepped into a leaf and its groups are beside that. */
+static int alone_in(const char *unit)
+{
+	struct cg c;
+	const char *why = "";
+	char text[64] = "", pid[32];
+	own_fd int dir = open(unit, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || !cg_put(dir, "", "cgroup.procs", "0"))
+		return 1;
+	if (!cg_open(&c, "/instance/unit", &why))
+		return 2;
+	bool beside = strcmp(c.parent[0], unit) == 0 && faccessat(dir, c.name, F_OK, 0) == 0;
+	snprintf(pid, sizeof pid, "%d\n", (int)getpid());
+	if (!beside || cg_get(dir, "daemon", "cgroup.procs", text, sizeof text) < 0 || strcmp(text, pid) != 0)
+		return 3;
+	if (cg_get(dir, "", "cgroup.procs", text, sizeof text) != 0)
+		return 4;
+	return cg_close(&c) && faccessat(dir, c.name, F_OK, 0) != 0 ? 0 : 5;
+}
+
+/* Delegation: a group with members cannot hand controllers down, so the daemon leaves it. Not so where others are in
+ * it. */
+static void in_a_group_of_its_own(void **state)
+{
+	(void)state;
+	char unit[320], leaf[340];
+	int status;
+	snprintf(unit, sizeof unit, "%s/pinfold-test-unit-%d", rig.boxes.cg.parent[0], (int)getpid());
+	snprintf(leaf, sizeof leaf, "%s/daemon", unit);
+	assert_int_equal(mkdir(unit, 0755), 0);
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(alone_in(unit));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(rmdir(leaf), 0);
+	pid = fork();
+	if (pid == 0) {
+		/* two in it, and it is not ours alone */
+		own_fd int dir = open(unit, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		struct cg c;
+		const char *why = "";
+		bool in = cg_put(dir, "", "cgroup.procs", "0");
+		pid_t other = fork();
+		if (other == 0)
+			for (;;)
+				pause();
+		bool apart =
+		    in && cg_open(&c, "/instance/unit", &why) && strcmp(c.parent[0], unit) != 0 && cg_close(&c);
+		kill(other, SIGKILL);
+		waitpid(other, NULL, 0);
+		_exit(apart ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(rmdir(unit), 0);
+}
+
 int main(void)
 {
 	if (geteuid() != 0) {
@@ -139,6 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(unkillable_and_unremovable),
 	    cmocka_unit_test(swept_and_not_touched),
+	    cmocka_unit_test(in_a_group_of_its_own),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	rig_close(&rig);
