@@ -66,8 +66,8 @@ def executing(bearer, files=SLEEP, **more):
 def box_uids():
     """The range that boxes of this instance may have."""
     text = open(INSTANCE + "/etc/pinfold/pinfold.conf").read()
-    base = int(text.split("box_uid_base = ")[1].split()[0])
-    return range(base, base + 16)
+    base, boxes = (int(text.split(f"{name} = ")[1].split()[0]) for name in ("box_uid_base", "max_boxes"))
+    return range(base, base + 2 * boxes)
 
 
 def in_boxes():
