@@ -45,7 +45,7 @@ def no_key_anywhere():
     key = subprocess.run(["cat", os.path.join(INSTANCE, "etc/pinfold/secrets/provider-default")], capture_output=True).stdout.strip()
     secret = subprocess.run(["cat", os.path.join(INSTANCE, "etc/pinfold/secrets/run-token")], capture_output=True).stdout.strip()
     for what, needle in (("the provider key", key), ("the signing secret", secret)):
-        where = [INSTANCE] if INSTANCE != "/" else ["/etc", "/run", "/tmp", "/var"]
+        where = [INSTANCE] if INSTANCE else ["/etc", "/run", "/tmp", "/var"]
         r = subprocess.run(["grep", "-rlaF", needle.decode(), *where], capture_output=True, text=True)
         left = [l for l in r.stdout.splitlines() if "/etc/pinfold/secrets/" not in l and "/model/" not in l]
         check(f"{what} is in no file but its own", left == [], left)

@@ -1,8 +1,9 @@
 #!/bin/bash
-# run.sh: the tests of Pinfold as a service, in a virtual machine: Debian 12 with its own kernel and systemd, emulated (no KVM
-# needed). For make check-vm: run in a build folder with the ordinary prefix, as root. The machine gets two disks, both forgotten
-# afterwards: the system (build.sh), and what `make install` makes of this build, with the tests. Everything is in
-# ./vm; the tests' lines come back over a serial line, the console is in vm/console. Last line: N passed, N failed.
+# run.sh [TEST...]: the tests of an installed Pinfold in a virtual machine: Debian 12 with its own kernel, emulated (no KVM
+# needed), first with systemd, then with cgroup v2 mounted and no systemd. For make check-vm: run in a build folder with the
+# ordinary prefix, as root. The machine gets two disks, both as before afterwards: the system (build.sh), and what `make
+# install` makes of this build, with the tests. Everything is in ./vm; the tests' lines come back over a serial line, the
+# console is in vm/NAME.console. TEST: also these of tests/instance, under systemd. Last line: N passed, N failed.
 set -u
 stop_with() { printf 'run.sh: %s\n' "$*" >&2; exit 1; }
 here=$(cd "$(dirname "$0")" && pwd) && top=$(cd "$here/../.." && pwd) && dir=$PWD/vm || exit 1
@@ -29,28 +30,37 @@ cp -r "$top/tests/instance" "$top/tests/vm" "$payload/tests/" && cp -r "$top/exa
 printf '%s\n' "$@" >"$payload/only"
 mke2fs -q -t ext4 -d "$payload" "$dir/second" 400M >"$dir/install.log" 2>&1 || stop_with "mke2fs failed; see $dir/install.log"
 
-: >"$dir/console" && : >"$dir/results"
-nice -n 5 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -nodefaults -no-user-config -display none -nic none \
-	-drive file="$base/disk",format=raw,if=virtio,snapshot=on -drive file="$dir/second",format=raw,if=virtio,snapshot=on \
-	-kernel "$base/vmlinuz" -initrd "$base/initrd" \
-	-append "root=/dev/vda rw console=ttyS0 quiet loglevel=3 panic=-1 systemd.show_status=no" \
-	-serial file:"$dir/console" -serial file:"$dir/results" 9>&- &
-qemu=$!
-# Shows the lines as they come. A machine that hangs is a failure, not a wait without end.
-shown=0
-for _ in $(seq "${VM_SECONDS:-1500}"); do
-	lines=$(wc -l <"$dir/results")
-	[ "$lines" = $shown ] || { sed -n "$((shown + 1)),${lines}p" "$dir/results" | tr -d '\r'; shown=$lines; }
-	kill -0 $qemu 2>/dev/null || break
-	sleep 1
-done
-passed=$(grep -ac '^ok ' "$dir/results") failed=$(grep -ac '^FAIL ' "$dir/results")
-if ! grep -aq '^the end' "$dir/results"; then
-	echo "FAIL the machine did not come to its end; its console:"
-	tail -n 40 "$dir/console"
-	failed=$((failed + 1))
-elif [ "$failed" -gt 0 ]; then
-	tail -n 60 "$dir/console"
-fi
+passed=0 failed=0
+# machine NAME [WORD]: boots it, shows the lines as they come, counts. One that hangs is a failure, not a wait without end.
+machine() {
+	local name=$1 console=$dir/$1.console results=$dir/$1.results shown=0 lines bad
+	: >"$console" && : >"$results"
+	echo "# machine: $name"
+	nice -n 5 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -nodefaults -no-user-config -display none -nic none \
+		-drive file="$base/disk",format=raw,if=virtio,snapshot=on -drive file="$dir/second",format=raw,if=virtio,snapshot=on \
+		-kernel "$base/vmlinuz" -initrd "$base/initrd" \
+		-append "root=/dev/vda rw console=ttyS0 quiet loglevel=3 panic=-1 systemd.show_status=no ${2-}" \
+		-serial file:"$console" -serial file:"$results" 9>&- &
+	qemu=$!
+	for _ in $(seq "${VM_SECONDS:-1500}"); do
+		lines=$(wc -l <"$results")
+		[ "$lines" = $shown ] || sed -n "$((shown + 1)),${lines}p" "$results" | tr -d '\r'
+		shown=$lines
+		kill -0 $qemu 2>/dev/null || break
+		sleep 1
+	done
+	kill $qemu 2>/dev/null
+	wait $qemu
+	qemu=
+	bad=$(grep -ac '^FAIL ' "$results")
+	if ! grep -aq '^the end' "$results"; then
+		echo "FAIL the machine did not come to its end; its console:"
+		bad=$((bad + 1))
+	fi
+	[ "$bad" = 0 ] || tail -n 60 "$console"
+	passed=$((passed + $(grep -ac '^ok ' "$results"))) failed=$((failed + bad))
+}
+machine systemd
+machine plain init=/usr/local/sbin/vm-plain
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
