@@ -60,10 +60,10 @@ int http_send(struct http *h, const char *path, const struct secret *token, cons
 
 	CURL *c = h->curl;
 	curl_easy_reset(c); /* keeps the connection */
-	struct curl_slist *headers = curl_slist_append(NULL, buf_cstr(&bearer));
-	struct curl_slist *more = curl_slist_append(headers, "Content-Type: application/json");
-	if (headers != NULL && more != NULL)
-		more = curl_slist_append(headers, "Expect:");
+	struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
+	struct curl_slist *more = curl_slist_append(headers, "Expect:");
+	if (headers != NULL && more != NULL && token->n > 0)
+		more = curl_slist_append(headers, buf_cstr(&bearer));
 	int status = 0;
 	if (headers != NULL && more != NULL) {
 		curl_easy_setopt(c, CURLOPT_URL, buf_cstr(&url));

@@ -22,11 +22,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { RESPONSE_BYTES = 100000 };
 
 static void take_token(int workspace, const char *name, struct secret *token)
 {
+	/* A profile with token_delivery wire: the connection says who we are, and calls carry no token. */
+	if (faccessat(workspace, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+		return;
 	const char *why = tokenfile_take(workspace, name, token);
 	if (why != NULL)
 		fatal("%s: %s", name, why);

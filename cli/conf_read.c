@@ -252,6 +252,9 @@ static void take_agent(struct out *o, cfg_t *a)
 			     .file_bytes = number(o, a, "file_mb", 0, 1 << 16) * 1000000,
 			     .open_files = (uint32_t)number(o, a, "open_files", 16, 1024)};
 
+	m.token_wire = strcmp(cfg_getstr(a, "token_delivery"), "wire") == 0;
+	if (!m.token_wire && strcmp(cfg_getstr(a, "token_delivery"), "files") != 0)
+		complain(o, "agent %s: token_delivery must be files or wire", m.name);
 	if (m.file_bytes == 0 || m.file_bytes > m.workspace_bytes)
 		m.file_bytes = m.workspace_bytes;
 
@@ -281,7 +284,7 @@ static void take_tenant(struct out *o, cfg_t *t)
 			      .default_agent = cfg_getstr(t, "agent"),
 			      .default_profile = cfg_getstr(t, "model_profile"),
 			      .max_steps = (uint32_t)number(o, t, "max_steps", 1, 1000),
-			      .max_wall_seconds = (uint32_t)number(o, t, "max_wall_seconds", 1, 240),
+			      .max_wall_seconds = (uint32_t)number(o, t, "max_wall_seconds", 1, 86400),
 			      .check_seconds = (uint32_t)number(o, t, "check_seconds", 1, 3600),
 			      .max_concurrent_runs = (uint32_t)number(o, t, "max_concurrent_runs", 1, 512),
 			      .max_queued_runs = (uint32_t)number(o, t, "max_queued_runs", 1, 100000)};
@@ -333,6 +336,7 @@ static void read_file(struct out *o, const char *file, bool global)
 			     CFG_INT("workspace_inodes", 20000, CFGF_NONE),
 			     CFG_INT("output_bytes", 200000, CFGF_NONE),
 			     CFG_INT("extra_requests", 2, CFGF_NONE),
+			     CFG_STR("token_delivery", "files", CFGF_NONE),
 			     CFG_INT("cpu_seconds", 0, CFGF_NONE),
 			     CFG_INT("file_mb", 0, CFGF_NONE),
 			     CFG_INT("open_files", 1024, CFGF_NONE),

@@ -39,6 +39,29 @@ enum err gate_alive(struct gate_call *call)
 	return gate_alive_run(call->app, call->box->tenant, call->box->run);
 }
 
+bool gate_by_wire(struct app *app, struct box *box, char model[129])
+{
+	struct st_cap_check m = {.tenant = box->tenant, .run = box->run};
+	struct st_cap_is is;
+	bool any = false;
+
+	for (uint32_t i = 0; i < app->conf.nagents; i++)
+		any = any || app->conf.agents[i].token_wire;
+	pthread_mutex_lock(&box->lock);
+	struct ask *a = any && box->delivery == BOX_UNKNOWN ? store_take(app->store) : NULL;
+	if (a && st_call_cap_check(a, &m, NULL, &is, NULL) == ERR_OK) {
+		const struct cf_agent *agent = conf_agent(&app->conf, is.agent);
+		box->delivery = agent && agent->token_wire ? BOX_WIRE : BOX_FILES;
+		snprintf(box->model, sizeof box->model, "%s", is.model);
+	}
+	if (a)
+		store_give(app->store, a);
+	bool wire = box->delivery == BOX_WIRE;
+	memcpy(model, box->model, sizeof box->model);
+	pthread_mutex_unlock(&box->lock);
+	return wire;
+}
+
 /*
  * Spends one unit at the profile that the run is bound to. Profiles may share a model; the capability's
  * fingerprint says which one is meant, and a profile that is not it spends nothing.

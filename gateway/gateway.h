@@ -60,8 +60,10 @@ struct box {
 	char run[129], tenant[129];
 	struct MHD_Daemon *daemon;
 	pthread_mutex_t lock;
-	struct pace denied;  /* under the lock: how often a wrong token is told of */
-	atomic_bool closing; /* the box is gone: no call sets out any more */
+	enum { BOX_UNKNOWN, BOX_FILES, BOX_WIRE } delivery; /* under the lock: how its run gets its tokens */
+	char model[129];                                    /* of BOX_WIRE */
+	struct pace denied;                                 /* under the lock: how often a wrong token is told of */
+	atomic_bool closing;                                /* the box is gone: no call sets out any more */
 	struct box *next;
 };
 
@@ -88,7 +90,10 @@ struct gate_call {
 /* Writes the error reply. field may be NULL. */
 void gate_fail(struct gate_call *call, enum err e, const char *field);
 
-/* admit.c: ERR_OK while the run's capability is alive, whatever is left of its budget; never spends. */
+/* admit.c: does no token enter this box? Then the connection alone says whose call it is, and model becomes the run's.
+ */
+bool gate_by_wire(struct app *app, struct box *box, char model[129]);
+/* ERR_OK while the run's capability is alive, whatever is left of its budget; never spends. */
 enum err gate_alive(struct gate_call *call);
 enum err gate_alive_run(const struct app *app, const char *tenant, const char *run);
 

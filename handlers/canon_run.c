@@ -176,6 +176,8 @@ static enum err take_limits(struct work *k)
 {
 	const struct json *limits = json_get(k->body, "limits");
 	const struct cf_tenant *t = &k->tenant->t;
+	/* Tokens in files have one life, which must be longer than the run. */
+	uint32_t wall = k->out->agent->token_wire ? t->max_wall_seconds : least(t->max_wall_seconds, CANON_FILES_WALL);
 	const struct {
 		const char *name;
 		uint32_t *to;
@@ -183,8 +185,7 @@ static enum err take_limits(struct work *k)
 		enum err error;
 	} rows[] = {
 	    {"maxSteps", &k->out->max_steps, 1, t->max_steps, CANON_DEFAULT_STEPS, ERR_INVALID_MAX_STEPS},
-	    {"wallTimeSeconds", &k->out->wall_seconds, 1, t->max_wall_seconds, CANON_DEFAULT_WALL,
-	     ERR_INVALID_WALL_TIME},
+	    {"wallTimeSeconds", &k->out->wall_seconds, 1, wall, CANON_DEFAULT_WALL, ERR_INVALID_WALL_TIME},
 	    {"approvalWaitSeconds", &k->out->approval_wait_seconds, 0, 86400, CANON_DEFAULT_APPROVAL,
 	     ERR_INVALID_APPROVAL_WAIT},
 	};

@@ -5,6 +5,7 @@
 #ifndef STEWARD_APP_H
 #define STEWARD_APP_H
 #include "gen/errors.h"
+#include "gen/limits.h"
 #include "gen/reasons.h"
 #include "lib/ask.h"
 #include "lib/buf.h"
@@ -26,6 +27,8 @@ enum {
 	WAIT_CANCEL = 6500,  /* from the request to giving up on an orderly end */
 	CANCEL_GRACE = 5000, /* TERM to KILL for an agent */
 	RETRY_STORE = 500,
+	RENEW = 1000 * LIMIT_RUN_TOKEN_LIFE_SECONDS / 2, /* half of a capability's life */
+	RENEW_RETRY = 5000,
 	RESYNC = 30000,
 	QUEUE_SECONDS = 3600, /* where the configuration says nothing */
 	START_AGAIN = 60000,  /* how long a start whose answer was lost is asked for again */
@@ -80,6 +83,7 @@ struct run {
 	uint64_t deadline;    /* timer_ms; 0: none */
 	uint64_t allowed;     /* what it would be without a cancel */
 	uint64_t again;       /* timer_ms: do the step's work again then; 0: no */
+	uint64_t renew_at;    /* timer_ms: its capability gets a further life then; 0: never */
 	uint64_t spawn_until; /* a full machine is asked again until then */
 	bool revoked, cancelled, restart;
 	uint64_t cancel_at; /* timer_ms */

@@ -60,7 +60,7 @@ void pack_tokens(int out, const struct run *r, const struct secret *key, bool *o
 							  [TOKEN_EVENTS] = r->agent->event_token_file,
 							  [TOKEN_APPROVALS] = r->agent->approval_token_file};
 	int64_t now = (int64_t)(clock_ms() / 1000);
-	for (int a = 0; a < TOKEN_AUDIENCE__COUNT; a++) {
+	for (int a = 0; a < TOKEN_AUDIENCE__COUNT && !r->agent->token_wire; a++) {
 		char token[TOKEN_MAX + 1] = "";
 		uint8_t frame[BN_MAX_TOKEN];
 		*ok = *ok && token_mint(key, (enum token_audience)a, r->run, r->tenant, r->model, now, token);

@@ -133,6 +133,8 @@ static void enter(struct run *r, enum step step, uint64_t wait)
 	uint64_t now = timer_ms();
 	r->step = step;
 	r->again = 0;
+	if (step != STEP_SPAWN_WORK && step != STEP_WORK)
+		r->renew_at = 0;
 	r->deadline = r->allowed = steps[step].wait + wait == 0 ? 0 : now + steps[step].wait + wait;
 	/* A cancelled run ends within its own bound, whatever the step would allow. */
 	if (r->cancelled && r->deadline > r->cancel_at + WAIT_CANCEL)
@@ -169,6 +171,7 @@ void run_begin(struct app *app, struct run *r)
 {
 	enter(r, STEP_SPAWN_WORK, 0);
 	r->spawn_until = timer_ms() + WAIT_CAPACITY;
+	r->renew_at = r->agent->token_wire ? timer_ms() + RENEW : 0;
 	tell_phase(app, r, PHASE_STAGING);
 	spawn(app, r);
 }
@@ -462,7 +465,10 @@ static void late(struct app *app, struct run *r)
 
 void run_tick(struct app *app, struct run *r, uint64_t now)
 {
-	if (r->again != 0 && now >= r->again) {
+	if (r->renew_at != 0 && now >= r->renew_at) {
+		bool told = tell_renew(app, r);
+		r->renew_at = timer_ms() + (told ? RENEW : RENEW_RETRY);
+	} else if (r->again != 0 && now >= r->again) {
 		r->again = 0;
 		if (r->step == STEP_SPAWN_WORK || r->step == STEP_SPAWN_CHECK) {
 			spawn(app, r);
@@ -479,7 +485,8 @@ void run_tick(struct app *app, struct run *r, uint64_t now)
 
 uint64_t run_due(const struct run *r)
 {
-	if (r->again == 0 || (r->deadline != 0 && r->deadline < r->again))
-		return r->deadline;
-	return r->again;
+	uint64_t due = 0, times[] = {r->again, r->deadline, r->renew_at};
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+		due = times[i] != 0 && (due == 0 || times[i] < due) ? times[i] : due;
+	return due;
 }

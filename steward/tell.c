@@ -8,6 +8,7 @@
 #include "lib/die.h"
 #include "lib/num.h"
 #include "lib/own.h"
+#include "lib/token.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,19 @@ void tell_box(struct app *app, enum audit_event event, const char *tenant, const
 {
 	const struct tale t = {.what = TALE_BOX, .audit = event, .kind = kind};
 	tale(app, &t, tenant, run, NULL);
+}
+
+bool tell_renew(struct app *app, const struct run *r)
+{
+	struct st_ok answer;
+	if (tell_quiet(app))
+		return false;
+	struct st_cap_renew m = {
+	    .tenant = r->tenant, .run = r->run, .expires_at = clock_ms() + 1000 * (uint64_t)TOKEN_LIFE_SECONDS};
+	enum err e = tell_heard(app, st_call_cap_renew(app->store, &m, NULL, &answer, NULL));
+	if (e != ERR_OK)
+		log_warn("run %s: its capability was not renewed: %s", r->run, err_code(e));
+	return e != ERR_STORE_UNAVAILABLE;
 }
 
 enum err tell_revoke(struct app *app, struct run *r)

@@ -19,6 +19,8 @@ void tell_box(struct app *app, enum audit_event event, const char *tenant, const
 bool tell_all(struct app *app);
 /* When tell_all has something to do; 0: nothing is left. */
 uint64_t tell_due(const struct app *app);
+/* A further life for the capability. False: the store is away; try again. */
+bool tell_renew(struct app *app, const struct run *r);
 /* ERR_STORE_UNAVAILABLE means try again. */
 enum err tell_revoke(struct app *app, struct run *r);
 enum err tell_artifact(struct app *app, struct run *r, enum artifact name, const void *p, size_t n);

@@ -59,11 +59,35 @@ static enum err op_cap_check(struct txn *t, const struct st_cap_check *m, int *f
 	enum err e = run_load(t, m->tenant, m->run, &r);
 	if (e == ERR_OK)
 		e = active(t, m->tenant, m->run, &cap);
-	if (e == ERR_OK)
-		a->remaining = cap.max_requests > cap.used_requests ? cap.max_requests - cap.used_requests : 0;
-	return e;
+	if (e != ERR_OK)
+		return e;
+	a->remaining = cap.max_requests > cap.used_requests ? cap.max_requests - cap.used_requests : 0;
+	a->agent = r.agent;
+	a->model = cap.model;
+	a->expires_at = cap.expires_at;
+	return ERR_OK;
 }
 ST_OP(cap_check, cap_is, 0, 0)
+
+static enum err op_cap_renew(struct txn *t, const struct st_cap_renew *m, int *fds, struct st_ok *a, int *out)
+{
+	(void)fds;
+	(void)a;
+	(void)out;
+	struct rec_capability cap;
+	struct rec_run r;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e == ERR_OK)
+		e = active(t, m->tenant, m->run, &cap);
+	if (e != ERR_OK)
+		return e;
+	if (m->expires_at > cap.expires_at) {
+		cap.expires_at = m->expires_at;
+		capability_put(t, m->tenant, m->run, &cap);
+	}
+	return ERR_OK;
+}
+ST_OP(cap_renew, ok, 0, 0)
 
 /*
  * Answered early: whoever waits for it has a model's answer in hand, and nothing rests on this line but the line. The

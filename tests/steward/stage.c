@@ -76,7 +76,8 @@ static int make_conf(const struct stage *s)
 				 .pids = 100,
 				 .workspace_bytes = 1 << 26,
 				 .workspace_inodes = 5000,
-				 .output_bytes = 100000};
+				 .output_bytes = 100000,
+				 .token_wire = s->token_wire};
 	frame(fd, buf, cf_put_agent(buf, sizeof buf, 0, &agent));
 	for (size_t i = 0; i < 2; i++) {
 		struct cf_tenant t = {.name = tenants[i],
@@ -236,6 +237,7 @@ const char *stage_run(struct stage *s, const char *tenant)
 	own_fd int request = rig_memfd(request_text, strlen(request_text));
 	bundles_sources(upload, files, 2);
 	struct st_run_create m = rig_run(tenant, id);
+	m.wall_seconds = s->run_wall_seconds != 0 ? s->run_wall_seconds : m.wall_seconds;
 	int fds[] = {request, upload};
 	assert_int_equal(RIG_AS(RIG_FCGI, st_call_run_create(s->fcgi, &m, fds, &state, NULL)), ERR_OK);
 	return id;
@@ -401,9 +403,15 @@ void stage_phase(struct stage *s, const char *tenant, const char *run, enum run_
 
 bool stage_capable(struct stage *s, const char *tenant, const char *run)
 {
+	return stage_capable_until(s, tenant, run) != 0;
+}
+
+uint64_t stage_capable_until(struct stage *s, const char *tenant, const char *run)
+{
 	struct st_cap_check m = {.tenant = tenant, .run = run};
 	struct st_cap_is is;
-	return RIG_AS(RIG_GATEWAY, st_call_cap_check(s->gateway, &m, NULL, &is, NULL)) == ERR_OK;
+	bool there = RIG_AS(RIG_GATEWAY, st_call_cap_check(s->gateway, &m, NULL, &is, NULL)) == ERR_OK;
+	return there ? is.expires_at : 0;
 }
 
 char *stage_artifact(struct stage *s, const char *tenant, const char *run, enum artifact name)

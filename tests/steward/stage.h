@@ -25,6 +25,8 @@ struct stage {
 	int control; /* our end of the steward's pipe */
 	pid_t pid;
 	unsigned serial;
+	bool token_wire;
+	uint32_t run_wall_seconds;                   /* of further runs; 0: the usual */
 	uint32_t max_concurrent_runs, queue_seconds; /* settings of the next steward; 0: the defaults */
 	uint32_t tenant_runs;                        /* of one tenant at once; 0: 4 */
 };
@@ -80,6 +82,8 @@ const struct st_run_is *stage_get(struct stage *s, const char *tenant, const cha
 const struct st_run_is *stage_final(struct stage *s, const char *tenant, const char *run);
 void stage_phase(struct stage *s, const char *tenant, const char *run, enum run_phase phase);
 /* Is the capability alive for the gateway? */
+/* When the run's capability ends, ms; 0: it has none. */
+uint64_t stage_capable_until(struct stage *s, const char *tenant, const char *run);
 bool stage_capable(struct stage *s, const char *tenant, const char *run);
 /* The artifact's bytes with a NUL behind; NULL: there is none. The caller frees. */
 char *stage_artifact(struct stage *s, const char *tenant, const char *run, enum artifact name);

@@ -396,6 +396,34 @@ static void t_clock(void **state)
 	refuse(second);
 }
 
+/* Without tokens in the box its run's capability is given further lives while the box is alive; with them never. */
+static void t_renewed(void **state)
+{
+	(void)state;
+	st->run_wall_seconds = 220;
+	for (int wire = 0; wire < 2; wire++) {
+		st->token_wire = wire == 1;
+		restart(1);
+		const char *run = course_begin();
+		struct order o = course_to_work(run);
+		uint64_t before = stage_capable_until(st, "acme", run);
+		assert_true(before > 0);
+		pass(50000);
+		(void)poll(NULL, 0, 300);
+		assert_int_equal(stage_capable_until(st, "acme", run), before); /* not before its half */
+		pass(101000);
+		for (int i = 0; i < 500 && stage_capable_until(st, "acme", run) == before; i++)
+			(void)poll(NULL, 0, wire ? 20 : 1);
+		assert_int_equal(stage_capable_until(st, "acme", run) > before, wire);
+		course_leave_work(o.result, 1);
+		course_end_work(run, &o);
+		(void)stage_final(st, "acme", run);
+		assert_int_equal(stage_capable_until(st, "acme", run), 0);
+	}
+	st->token_wire = false;
+	st->run_wall_seconds = 0;
+}
+
 /* --- turns -----------------------------------------------------------------------------------------------------------
  */
 
@@ -487,6 +515,7 @@ int main(void)
 	    cmocka_unit_test(t_no_answer), cmocka_unit_test(t_unclean),      cmocka_unit_test(t_cleaning),
 	    cmocka_unit_test(t_silence),   cmocka_unit_test(t_judge_hangs),  cmocka_unit_test(t_stopped),
 	    cmocka_unit_test(t_full),      cmocka_unit_test(t_orphan_stays), cmocka_unit_test(t_waits_too_long),
-	    cmocka_unit_test(t_clock),     cmocka_unit_test(t_most_of_all),  cmocka_unit_test(t_crowd)};
+	    cmocka_unit_test(t_clock),     cmocka_unit_test(t_renewed),      cmocka_unit_test(t_most_of_all),
+	    cmocka_unit_test(t_crowd)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
