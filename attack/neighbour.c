@@ -54,7 +54,8 @@ int neighbour_live(void)
 	offer_files();
 	shmget(NEAR_KEY, 4096, IPC_CREAT | 0666);
 	msgget(NEAR_KEY, IPC_CREAT | 0666);
-	mq_open(NEAR_QUEUE, O_CREAT | O_RDWR, 0666, NULL);
+	struct mq_attr small = {.mq_maxmsg = 1, .mq_msgsize = 64}; /* the default is more than a box may have */
+	mq_open(NEAR_QUEUE, O_CREAT | O_RDWR, 0666, &small);
 	talk_token(".pinfold-run-token", model);
 	talk_token(".pinfold-event-token", events);
 	talk_token(".pinfold-approval-token", approvals);

@@ -197,9 +197,3 @@ struct tried attack_net_encap(void)
 	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), kind = UDP_ENCAP_ESPINUDP;
 	return filtered(setsockopt(s, IPPROTO_UDP, UDP_ENCAP, &kind, sizeof kind), ENOPROTOOPT);
 }
-
-/* The filter lets protocol 1 through, because it is also PF_UNIX's; which groups may, a new network namespace says. */
-struct tried attack_net_icmp(void)
-{
-	return denied(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_ICMP));
-}
