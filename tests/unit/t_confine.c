@@ -33,6 +33,26 @@ static void check(bool good, const char *role, const char *what, int got)
 		printf("FAIL %s: %s: %s\n", role, what, got == 0 ? "allowed" : strerror(got));
 }
 
+enum {
+	READ_ETC,
+	READ_ROOT,
+	WRITE_ELSEWHERE,
+	WRITE_OWN,
+	RUN,
+	TRACE,
+	UNSHARE,
+	SETUID,
+	FORK,
+	THREAD,
+	CODE,
+	SIGNAL,
+	SOCKET,
+	CONNECT,
+	BIND,
+	KEEP,
+	TRIES
+};
+
 #ifndef CONFINE_LESS
 static int try(long r)
 {
@@ -76,25 +96,6 @@ static int reach(bool out)
 		   : try(out ? connect(s, (struct sockaddr *)&a, sizeof a) : bind(s, (struct sockaddr *)&a, sizeof a));
 }
 
-enum {
-	READ_ETC,
-	READ_ROOT,
-	WRITE_ELSEWHERE,
-	WRITE_OWN,
-	RUN,
-	TRACE,
-	UNSHARE,
-	SETUID,
-	FORK,
-	THREAD,
-	CODE,
-	SIGNAL,
-	SOCKET,
-	CONNECT,
-	BIND,
-	KEEP,
-	TRIES
-};
 static const char *const names[TRIES] = {"read /etc",
 					 "list /",
 					 "write elsewhere",
