@@ -115,9 +115,15 @@ static bool verify_one(void *with, const char *name, uint64_t size, const char *
 	char is_hex[SHA256_HEX];
 	uint64_t found = 0;
 	own_fd int fd = openat(v->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	const char *why = fd < 0 ? strerror(errno) : NULL;
+	struct stat st;
+	const char *why = fd < 0 || fstat(fd, &st) != 0 ? strerror(errno) : NULL;
 
-	if (fd >= 0 && !sha256_fd(fd, is, &found))
+	/* Before it is read: it may be a hole of terabytes. */
+	if (why == NULL && !S_ISREG(st.st_mode))
+		why = "is not a regular file";
+	else if (why == NULL && (uint64_t)st.st_size != size)
+		why = "has another size than the manifest says";
+	else if (why == NULL && !sha256_fd(fd, is, &found))
 		why = "cannot be read";
 	if (why == NULL) {
 		hex(is, sizeof is, is_hex);

@@ -45,12 +45,14 @@ void handle_readyz(struct request *rq, struct reply *rp)
 	const unsigned up = atomic_load(&rq->app->up);
 	struct st_ping ping = {0};
 	struct st_ok pong;
+	const enum err store =
+	    (up & CHILD_UP_STORED) != 0 ? st_call_ping(rq->ask, &ping, NULL, &pong, NULL) : ERR_STORE_UNAVAILABLE;
 	const struct {
 		bool bad;
 		const char *reason;
 	} reasons[] = {
-	    {(up & CHILD_UP_STORED) == 0 || st_call_ping(rq->ask, &ping, NULL, &pong, NULL) != ERR_OK,
-	     "the store does not answer"},
+	    {store != ERR_OK && store != ERR_STORAGE_FULL, "the store does not answer"},
+	    {store == ERR_STORAGE_FULL, "the server's disk is full"},
 	    {(up & CHILD_UP_GATEWAY) == 0, "the gateway does not serve"},
 	    {(up & CHILD_UP_STEWARD) == 0, "the steward does not serve"},
 	    {c->ntenants == 0, "no tenant is configured"},

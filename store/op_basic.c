@@ -22,6 +22,10 @@ void st_on_ping(struct st_from *from, uint64_t op, const struct st_ping *m, int 
 	(void)fds;
 	(void)m;
 	struct st_ok a = {0};
+	if (from->wire.role == ST_ROLE_FCGI && !store_roomy(from->server->store)) {
+		server_answer(from, op, ERR_STORAGE_FULL, 0, NULL, 0);
+		return;
+	}
 	server_answer(from, op, ERR_OK, st_put_ok(from->server->frame, ST_MAXFRAME, op, &a), NULL, 0);
 }
 

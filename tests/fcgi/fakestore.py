@@ -3,7 +3,7 @@ import array, hashlib, os, socket, struct, threading, time
 from wire import STORE, Writer, Reader, asked_by, blank, frame, unframe, listed
 
 QUEUED, RUNNING, CANCELLING, COMPLETED, FAILED, CANCELLED = range(6)
-UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, NOT_TERMINAL, QUEUE_FULL, CONFLICT = 29, 31, 32, 36, 48, 52
+UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, NOT_TERMINAL, QUEUE_FULL, STORAGE_FULL, CONFLICT = 29, 31, 32, 36, 48, 49, 52
 ARTIFACTS = ["request", "events", "checkpoint", "patch", "test_log", "result"]
 
 
@@ -29,7 +29,7 @@ def empty(number):
 class Store:
     def __init__(self, path):
         self.tokens, self.runs, self.keys, self.requests, self.lock, self.asked = {}, {}, {}, [], threading.Lock(), []
-        self.peers = []
+        self.peers, self.full = [], False
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(path)
         self.listener.listen(64)
@@ -84,6 +84,8 @@ class Store:
         return self.runs[key]
 
     def answer(self, number, r, fds):
+        if number == 5 and self.full:
+            raise Fail(STORAGE_FULL)
         now = int(time.time() * 1000)
         if number == 1:
             return 2, Writer().u32(STORE), []

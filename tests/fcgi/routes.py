@@ -309,6 +309,11 @@ def readiness():
     rig.control.send(b"\x03")
     rig.control.send(b"\x07")
     check("ready when all serve again", until_ready(200).status == 200)
+    rig.store.full = True
+    a = until_ready(503)
+    check("not ready when a run would be refused", refused(a, 503, "not_ready") and a.json["reasons"] == ["the server's disk is full"], a)
+    rig.store.full = False
+    check("ready when there is room again", until_ready(200).status == 200)
     rig.store.close()
     # Each worker waits out its patience; healthz needs no store.
     results = []

@@ -175,7 +175,8 @@ struct ask *rig_ask(struct rig *r, enum rig_role role)
 	struct ask *a = ask_new(role == RIG_ADMIN ? r->admin : r->sock, role == RIG_NOBODY ? 500 : RIG_PATIENCE_MS);
 	if (a == NULL)
 		fatal("no memory");
-	if (RIG_AS(role, st_call_ping(a, &m, NULL, &ok, NULL)) == ERR_OK)
+	enum err e = RIG_AS(role, st_call_ping(a, &m, NULL, &ok, NULL));
+	if (e == ERR_OK || e == ERR_STORAGE_FULL)
 		return a;
 	ask_free(a);
 	return NULL;

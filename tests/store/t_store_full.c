@@ -135,6 +135,15 @@ static enum err principal(const char *id)
 	return FCGI(st_call_principal(fcgi, &m, NULL, &is, NULL));
 }
 
+/* What a web server's health check is told: would a run be taken? */
+static enum err ping(void)
+{
+	struct st_ping m = {0};
+	struct st_ok ok;
+	assert_int_equal(st_call_ping(admin, &m, NULL, &ok, NULL), ERR_OK);
+	return FCGI(st_call_ping(fcgi, &m, NULL, &ok, NULL));
+}
+
 static void full_and_free_again(void **state)
 {
 	(void)state;
@@ -149,7 +158,9 @@ static void full_and_free_again(void **state)
 	assert_true(have_ballast());
 	for (int round = 0; round < 2; round++) {
 		const char *id = round == 0 ? "going" : "cancelled", *stolen = round == 0 ? "stolen-0" : "stolen-1";
+		assert_int_equal(ping(), ERR_OK);
 		fill();
+		assert_int_equal(ping(), ERR_STORAGE_FULL);
 		assert_int_equal(rig_create(fcgi, &m, &a), ERR_STORAGE_FULL);
 		assert_int_equal(append(id, "t", 2, 1, &taken), ERR_STORAGE_FULL);
 		/* Reading goes on, and so do ends, and what takes a right away. */

@@ -250,6 +250,19 @@ static void bad_backups(void **state)
 	sh("rm -rf %s/y && cp -a %s/x %s/y && rm $(find %s/y/blobs -type f | head -1)", rig.dir, rig.dir, rig.dir,
 	   rig.dir);
 	STORE(1, "No such file", "restore %s/y", rig.dir);
+	/* Neither waited for nor read to its end. */
+	sh("rm -rf %s/y && cp -a %s/x %s/y && rm %s/y/pinfold.db && mkfifo %s/y/pinfold.db", rig.dir, rig.dir, rig.dir,
+	   rig.dir, rig.dir);
+	STORE(1, "is not a regular file", "restore %s/y", rig.dir);
+	sh("rm %s/y/pinfold.db && ln -s %s/x/pinfold.db %s/y/pinfold.db", rig.dir, rig.dir, rig.dir);
+	STORE(1, "Too many levels of symbolic links", "restore %s/y", rig.dir);
+	sh("rm -rf %s/y && cp -a %s/x %s/y && truncate -s 4E %s/y/pinfold.db 2>/dev/null || truncate -s 1T "
+	   "%s/y/pinfold.db",
+	   rig.dir, rig.dir, rig.dir, rig.dir, rig.dir);
+	STORE(1, "has another size than the manifest says", "restore %s/y", rig.dir);
+	sh("rm -rf %s/y && cp -a %s/x %s/y && sed -i '/pinfold.db/d' %s/y/manifest", rig.dir, rig.dir, rig.dir,
+	   rig.dir);
+	STORE(1, "names no pinfold.db", "restore %s/y", rig.dir);
 	sh("rm -rf %s/y && cp -a %s/x %s/y && rm %s/y/manifest", rig.dir, rig.dir, rig.dir, rig.dir);
 	STORE(1, "there is no manifest", "restore %s/y", rig.dir);
 	sh("rm -rf %s/y && cp -a %s/x %s/y && sed -i '$d' %s/y/manifest", rig.dir, rig.dir, rig.dir, rig.dir);
