@@ -240,6 +240,12 @@ def figures():
     check("what the web server made of it", a.status == 200 and a.json == {"requestTarget": "/v1/front", "backendKept": False,
           "pauseMs": 700, "last": True} and "content-length" not in a.headers, a)
     check("and nobody else is told", refused(ask(rig.path, request("GET", "/v1/front")), 401, "unauthorized"))
+    many = [connect(rig.path, 60) for _ in range(8)]
+    for s in many:
+        send(s, request("GET", "/v1/front", token=rig.device))
+    pauses = [receive(s).json["pauseMs"] for s in many]
+    check("only a few hold a thread for it", 0 in pauses and 700 in pauses, pauses)
+    check("and later others may again", get("/v1/front").json["pauseMs"] == 700)
     runs, rig.store.runs = rig.store.runs, {}
     check("a profile of which the gateway says nothing is not ready", get("/v1/model-profiles").json["profiles"][0]["ready"] is False)
     rig.store.runs = runs

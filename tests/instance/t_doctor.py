@@ -188,6 +188,23 @@ def offline():
         os.rename(path + "-away", path)
 
 
+def stored():
+    """A store that is whole, and then not: that of the instance, restored here, without its logs."""
+    env = {**os.environ, "PINFOLD_ROOT": R}
+    operator("store", "backup", R + "/backup")
+    shutil.rmtree(STORE)
+    subprocess.run([CLI, "store", "restore", R + "/backup"], env=env, check=True, capture_output=True)
+    os.chmod(STORE, 0o700)
+    os.chown(STORE, UID, UID)
+    rows = doctor(R)[1]
+    check("a store without its service is looked at", rows["store.records"]["status"] == "ok", rows["store.records"])
+    check("and its folder is right", rows["files.state"]["status"] == "ok", rows["files.state"])
+    for name in os.listdir(STORE):
+        if name.startswith("log."):
+            os.remove(f"{STORE}/{name}")
+    named("a store without its logs", doctor(R)[1], "store.records", "error", "", "restore the last backup")
+
+
 def mounted():
     """What only a file system or a file of the system can be, in a mount namespace that ends with the command."""
     fake = R + "/fake-etc"
@@ -332,7 +349,7 @@ def secrets():
 
 make_root()
 try:
-    for f in (healthy, offline, mounted, online, fronts, secrets):
+    for f in (healthy, offline, stored, mounted, online, fronts, secrets):
         case(f.__name__, f)
 finally:
     shutil.rmtree(R, ignore_errors=True)
