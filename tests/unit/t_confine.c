@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -50,6 +51,7 @@ enum {
 	CONNECT,
 	BIND,
 	KEEP,
+	RESOLVE,
 	TRIES
 };
 
@@ -111,7 +113,8 @@ static const char *const names[TRIES] = {"read /etc",
 					 "socket UNIX",
 					 "connect",
 					 "bind",
-					 "lock memory"};
+					 "lock memory",
+					 "look up a name"};
 
 static void tries(int *out)
 {
@@ -133,6 +136,10 @@ static void tries(int *out)
 	out[CONNECT] = reach(true);
 	out[BIND] = reach(false);
 	out[KEEP] = try(mlock(own, sizeof own));
+	struct addrinfo *found = NULL;
+	out[RESOLVE] = getaddrinfo("localhost", "80", NULL, &found) != 0 ? ENOENT : 0;
+	if (found != NULL)
+		freeaddrinfo(found);
 }
 #endif
 
@@ -260,16 +267,16 @@ int main(void)
 		  tcp = abi >= LL_ABI_TCP ? EACCES : -1;
 	/*                          etc  /   else own  run     trace   unshare setuid  fork    thread  code   signal
 	 * socket        connect       bind          lock */
-	const int stored[TRIES] = {no,     no,     no,    0,   ENOSYS, ENOSYS, ENOSYS, ENOSYS,
-				   ENOSYS, ENOSYS, EPERM, sig, ENOSYS, ENOSYS, ENOSYS, 0};
-	const int fcgi[TRIES] = {no,    no, no,    no,  ENOSYS, ENOSYS,       ENOSYS,       ENOSYS,
-				 EPERM, 0,  EPERM, sig, 0,      EAFNOSUPPORT, EAFNOSUPPORT, 0};
+	const int stored[TRIES] = {no,     no,    no,  0,      ENOSYS, ENOSYS, ENOSYS, ENOSYS, ENOSYS,
+				   ENOSYS, EPERM, sig, ENOSYS, ENOSYS, ENOSYS, 0,      ENOENT};
+	const int fcgi[TRIES] = {no, no,    no,  no, ENOSYS,       ENOSYS,       ENOSYS, ENOSYS, EPERM,
+				 0,  EPERM, sig, 0,  EAFNOSUPPORT, EAFNOSUPPORT, 0,      ENOENT};
 	const int gateway[TRIES] = {0,     no, no, no,  ENOSYS, ENOSYS,       ENOSYS, ENOSYS,
 				    EPERM, 0,  0,  sig, 0,      ECONNREFUSED, tcp,    0};
-	const int steward[TRIES] = {no, no, no,    no,  ENOSYS, ENOSYS,       ENOSYS,       ENOSYS,
-				    0,  -1, EPERM, sig, 0,      EAFNOSUPPORT, EAFNOSUPPORT, 0};
-	const int conf[TRIES] = {0,      no,     no, no,  ENOSYS, ENOSYS,       ENOSYS,       ENOSYS,
-				 ENOSYS, ENOSYS, 0,  sig, 0,      EAFNOSUPPORT, EAFNOSUPPORT, 0};
+	const int steward[TRIES] = {no, no,    no,  no, ENOSYS,       ENOSYS,       ENOSYS, ENOSYS, 0,
+				    -1, EPERM, sig, 0,  EAFNOSUPPORT, EAFNOSUPPORT, 0,      ENOENT};
+	const int conf[TRIES] = {0,      no, no,  no, ENOSYS,       ENOSYS,       ENOSYS, ENOSYS, ENOSYS,
+				 ENOSYS, 0,  sig, 0,  EAFNOSUPPORT, EAFNOSUPPORT, 0,      -1};
 	role("stored", CONFINE_STORED, stored);
 	role("fcgi", CONFINE_FCGI, fcgi);
 	role("gateway", CONFINE_GATEWAY, gateway);
