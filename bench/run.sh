@@ -11,6 +11,8 @@ build_tree "$build" || exit 1
 cd "$build" || exit 1
 echo "== a box, against bwrap --unshare-all"
 ./bench/box
+echo "== what others feel while one run takes all it can get"
+PINFOLD_BUILD=$build "$top/bench/storms.py"
 echo "== a durable consume through the whole client path, against the disk's fsync"
 ./bench/consume
 echo "== a durable consume, against SQLite and LMDB behind the same socket"
