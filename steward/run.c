@@ -253,6 +253,9 @@ void run_spawned(struct app *app, struct run *r, enum box_kind kind)
 		enter(r, STEP_CHECK, 1000 * (uint64_t)launch_check_seconds(r) + WAIT_BACKSTOP);
 		if (!r->comparing)
 			verdict_check_started(app, r);
+		else
+			log_info("run %s: tests of %s are counted on the upload", r->run,
+				 r->rq.checks[r->check_at].name);
 	}
 }
 

@@ -269,6 +269,33 @@ static void t_judge_hangs(void **state)
 	fail_msg("the judge is too quick to be held");
 }
 
+/* The same where tests of the upload are counted: nothing that does not come costs the run its end. */
+static void t_silence_comparing(void **state)
+{
+	(void)state;
+	restart(1);
+	for (int spawned = 0; spawned < 2; spawned++) {
+		const char *run = course_begin();
+		struct order o = course_to_check(run);
+		course_leave_checks(run, &o, 0, 0, ".s\nRan 2 tests in 0.1s\n\nOK (skipped=1)\n");
+		order_end(&o);
+		stage_exited(st, run, BOX_CHECK, false, false);
+		(void)stage_expect(st, SBX_KILL, run, BOX_CHECK);
+		stage_gone(st, run, BOX_CHECK, true);
+		o = stage_expect(st, SBX_SPAWN, run, BOX_CHECK);
+		if (spawned) {
+			stage_spawned(st, run, BOX_CHECK);
+			stage_logged(st, "counted on the upload");
+		}
+		pass(spawned ? 53000 : 31000);
+		(void)stage_expect(st, SBX_KILL, run, BOX_CHECK);
+		order_end(&o);
+		stage_gone(st, run, BOX_CHECK, true);
+		course_expect_end(stage_final(st, "acme", run), RUN_COMPLETED, "completed", "");
+		course_expect_one_end(run, "run.completed");
+	}
+}
+
 /* The steward itself stopped for long: what came meanwhile is no silence. */
 static void t_stopped(void **state)
 {
@@ -511,11 +538,19 @@ static int teardown(void **state)
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(t_no_answer), cmocka_unit_test(t_unclean),      cmocka_unit_test(t_cleaning),
-	    cmocka_unit_test(t_silence),   cmocka_unit_test(t_judge_hangs),  cmocka_unit_test(t_stopped),
-	    cmocka_unit_test(t_full),      cmocka_unit_test(t_orphan_stays), cmocka_unit_test(t_waits_too_long),
-	    cmocka_unit_test(t_clock),     cmocka_unit_test(t_renewed),      cmocka_unit_test(t_most_of_all),
-	    cmocka_unit_test(t_crowd)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(t_no_answer),
+					   cmocka_unit_test(t_unclean),
+					   cmocka_unit_test(t_cleaning),
+					   cmocka_unit_test(t_silence),
+					   cmocka_unit_test(t_silence_comparing),
+					   cmocka_unit_test(t_judge_hangs),
+					   cmocka_unit_test(t_stopped),
+					   cmocka_unit_test(t_full),
+					   cmocka_unit_test(t_orphan_stays),
+					   cmocka_unit_test(t_waits_too_long),
+					   cmocka_unit_test(t_clock),
+					   cmocka_unit_test(t_renewed),
+					   cmocka_unit_test(t_most_of_all),
+					   cmocka_unit_test(t_crowd)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
