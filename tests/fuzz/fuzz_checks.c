@@ -14,7 +14,7 @@ static void must(bool ok)
 		abort();
 }
 
-/* Is there a line with one of these signs or words, as a run of anything must print? */
+/* Is the text anywhere in what was printed? */
 static bool holds(const uint8_t *data, size_t size, const char *text)
 {
 	return memmem(data, size, text, strlen(text)) != NULL;

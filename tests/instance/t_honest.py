@@ -153,6 +153,43 @@ def flagged():
           "uploadTests" not in c["unittest"], v)
 
 
-for f in (nothing_ran, outcomes, counts, new_files, left_beside, flagged):
+def programs_of_git():
+    """Whatever the agent's repository and home tell git to run, nobody outside its box does, and no check."""
+    marker = f"/tmp/pinfold-marker-{os.getpid()}"  # a name that means something in its box and on the host alike
+    plant = r"""
+import os, subprocess
+x = '/workspace/hooks/run'
+def program(path):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    open(path, 'w').write('#!/bin/sh\ntouch MARKER\ncat\nexit 0\n'); os.chmod(path, 0o755)
+program(x)
+for n in ('pre-commit', 'post-checkout', 'post-index-change', 'fsmonitor-watchman', 'reference-transaction', 'post-rewrite', 'pre-auto-gc'):
+    program('.git/hooks/' + n); program('/workspace/hooks/' + n)
+keys = {'core.fsmonitor': x, 'core.hooksPath': '/workspace/hooks', 'diff.external': x, 'core.pager': x, 'core.editor': x, 'core.sshCommand': x,
+        'core.askPass': x, 'credential.helper': x, 'alias.diff': '!' + x, 'filter.z.clean': x, 'filter.z.smudge': x,
+        'filter.z.required': 'true', 'diff.z.textconv': x, 'diff.z.command': x, 'gpg.program': x, 'commit.gpgSign': 'true', 'include.path': '/workspace/more'}
+for where in ('.git/config', '/tmp/.gitconfig'):
+    for k, v in keys.items():
+        subprocess.run(['git', 'config', '-f', where, k, v])
+for a in ('.git/info/attributes', '/tmp/.config/git/attributes'):
+    os.makedirs(os.path.dirname(a), exist_ok=True)
+    open(a, 'w').write('* filter=z diff=z\n')
+open('a.py', 'w').write('x = 1 \n')
+subprocess.run(['git', 'diff'], env={'PATH': '/usr/bin:/bin', 'HOME': '/tmp'}, stdout=subprocess.DEVNULL)
+open('said.txt', 'w').write(f"{os.path.exists('MARKER')}\n")
+""".replace("MARKER", marker)
+    probe = f"import os, unittest\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertFalse(os.path.exists('{marker}'))\n"
+    settings = lambda: [os.path.exists(p) and open(p).read() for p in ("/root/.gitconfig", "/etc/gitconfig")]
+    before = settings()
+    v, c = run({"agent.py": plant, "a.py": "x = 1\n", "said.txt": "\n", "test_a.py": probe}, ["a.py", "said.txt"], [UNIT, DIFF])
+    check("what was planted works in its box", "+True" in artifact(mine, v["runId"], "patch").splitlines(), v)
+    check("and in no check", (c["unittest"]["ok"], c["git"]["ok"]) == (True, False), v)
+    for name in ("request", "events", "checkpoint", "patch", "test_log", "result"):
+        artifact(mine, v["runId"], name)
+    check("nor outside", not os.path.exists(marker) and not os.path.exists(INSTANCE + marker))
+    check("no git of the host was told to trust a folder", before == settings())
+
+
+for f in (nothing_ran, programs_of_git, outcomes, counts, new_files, left_beside, flagged):
     case(f.__name__, f)
 done()
