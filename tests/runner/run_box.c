@@ -248,6 +248,30 @@ void box_done(struct box_run *b)
 	close(b->cpu);
 }
 
+int box_all(struct found *f, int upload)
+{
+	struct box_run b;
+	box_start(&b, upload);
+	int status = box_wait(&b);
+	found_read(f, b.result);
+	box_done(&b);
+	return status;
+}
+
+void box_wait_output(struct box_run *b)
+{
+	/* The agent's cgroup file has five "0" when the agent starts. */
+	for (int i = 0; i < 6000; i++) {
+		struct stat st;
+		if (!fstat(b->group, &st) && st.st_size >= 5)
+			return;
+		if (!fstat(b->result, &st) && st.st_size > 0)
+			break;
+		usleep(10000);
+	}
+	fail_msg("the agent never started");
+}
+
 /* --- the result ----------------------------------------------------------------------------------- */
 
 static bool one_frame(struct found *f, uint16_t number, const uint8_t *p, size_t n)
@@ -330,4 +354,10 @@ const struct bn_entry *found_entry(const struct found *f, const char *path)
 			return &f->entries[i];
 	}
 	return NULL;
+}
+
+void box_assert_output(struct wire_bytes got, const char *want)
+{
+	if (!same(got, want))
+		fail_msg("output is <%.*s>, expected <%s>", (int)got.n, got.n ? (const char *)got.p : "", want);
 }

@@ -43,6 +43,11 @@ void box_start(struct box_run *b, int upload);
 /* Waits for its end, at most two minutes. Returns its exit code, or minus the signal. */
 int box_wait(struct box_run *b);
 void box_done(struct box_run *b);
+/* Runs an upload to its end: what it left, and its exit code. */
+struct found;
+int box_all(struct found *f, int upload);
+/* Waits until the agent has been started. */
+void box_wait_output(struct box_run *b);
 
 /* --- the result ----------------------------------------------------------------------------------- */
 struct found {
@@ -60,5 +65,6 @@ void found_free(struct found *f);
 /* The entry of that path; NULL: none. */
 const struct bn_entry *found_entry(const struct found *f, const char *path);
 bool same(struct wire_bytes b, const char *text);
+void box_assert_output(struct wire_bytes got, const char *want);
 bool holds(struct wire_bytes b, const char *text); /* text is somewhere in it */
 #endif
