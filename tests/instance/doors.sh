@@ -28,7 +28,7 @@ proc|box_fs.c|s/"hidepid=2,subset=pid"/"subset=pid"/
 workspace|box_fs.c|s/,nr_inodes=1024//
 pivot_root|box_fs.c|s/^    {"\/lib64", true, false},/&\n    {"\/home", true, false},/
 user-namespace|box_ids.c|s/0 %u 1.n1000 %u 1/0 %u 1\\n1000 %u 2/
-rlimits|box_exec.c|s/{RLIMIT_NOFILE, 1024}/{RLIMIT_NOFILE, 4096}/
+rlimits|box_exec.c|s/{RLIMIT_SIGPENDING, 1024}/{RLIMIT_SIGPENDING, 4096}/
 capabilities|box_ids.c|s/for (unsigned long c = 0; prctl(PR_CAPBSET_DROP/for (unsigned long c = 22; prctl(PR_CAPBSET_DROP/
 landlock|box_exec.c|s/STEP_LANDLOCK, box_landlock())/STEP_LANDLOCK, true)/
 session|box_exec.c|s/&& setsid() >= 0 &&/\&\&/
