@@ -53,6 +53,48 @@ def floods():
     storm("100 MB of events", storms.EVENTS, "completed", "completed", [], agent="script", seconds=120, report="202=")
 
 
+def runner():
+    """Process 1 of the box is neither stopped, traced, read, starved nor told anything by what the agent does."""
+    program = """
+import ctypes, os, signal, struct, sys
+libc, said = ctypes.CDLL(None, use_errno=True), []
+def tried(what, f):
+    try:
+        f()
+        said.append(what)
+    except OSError:
+        pass
+for s in range(0, 65):
+    tried(f"signal {s}", lambda: os.kill(1, s))
+if libc.ptrace(16, 1, 0, 0) == 0 or libc.ptrace(0x4206, 1, 0, 0) == 0:
+    said.append("ptrace")
+for name in ("mem", "environ", "fd", "maps", "root", "cwd", "oom_score_adj"):
+    tried("/proc/1/" + name, lambda: os.listdir("/proc/1/fd") if name == "fd" else os.open("/proc/1/" + name, os.O_RDONLY) and None)
+# Frames as the runner writes them, into whatever is open and to the output: nobody may take them for its own.
+frame = struct.pack(">I", 26) + struct.pack(">HQ", 20, 0) + bytes(16)
+for fd in range(3, 1024):
+    tried(f"descriptor {fd}", lambda: os.write(fd, frame))
+os.write(1, frame * 100)
+tried("priority", lambda: os.setpriority(os.PRIO_PROCESS, 1, 19))
+tried("limit", lambda: __import__("resource").prlimit(1, 7, (4, 4)))
+open("report.txt", "w").write(f"{said}\\n")
+# At its end: the place is full, the processes are all there may be, and stopped ones do not answer.
+for n in range(64):
+    try:
+        if os.fork() == 0:
+            os.setsid()
+            os.kill(os.getpid(), signal.SIGSTOP)
+    except OSError:
+        break
+try:
+    for n in range(100):
+        open(f"/workspace/fill-{n}", "wb").write(bytes(1 << 20))
+except OSError:
+    pass
+"""
+    storm("against the runner", program, "completed", "completed", ["processes", "workspaceBytes"], report="[]")
+
+
 def time():
     storm("a processor burner", storms.PROCESSOR, "failed", "cpu_time_exceeded", ["cpuSeconds"], seconds=60)
 
@@ -61,6 +103,6 @@ def descriptors():
     storm("open files", storms.OPEN_FILES, "completed", "completed", [], report="EMFILE True")
 
 
-for f in (processes, memory, workspace, floods, time, descriptors):
+for f in (processes, memory, workspace, floods, runner, time, descriptors):
     case(f.__name__, f)
 done()
