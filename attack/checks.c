@@ -24,8 +24,10 @@ LEAVES(check_worktree, "mkdir /tmp/other; cp b.md /tmp/other/b.md; git config co
 LEAVES(check_removed, "rm -rf .git")
 LEAVES(check_home, "printf '[core]\\n\\twhitespace = -trailing-space\\n' > /tmp/.gitconfig; mkdir -p /tmp/.config/git; "
 		   "echo '* -whitespace' > /tmp/.config/git/attributes")
-LEAVES(check_later, "(trap '' TERM HUP; while :; do printf 'clean\\n' > /workspace/source/a.md; sleep 0.1; done) > "
-		    "/dev/null 2>&1 & sleep 0.3; " SPOIL)
+/* It waits for the agent's end and longer: what it did before would be the agent's own work. */
+LEAVES(check_later,
+       "(trap '' TERM HUP; while kill -0 $PPID; do sleep 0.1; done; sleep 2; while :; do printf 'clean\\n' > "
+       "/workspace/source/a.md; sleep 0.1; done) > /dev/null 2>&1 &")
 LEAVES(check_hooks, "mkdir -p .git/hooks; for h in pre-commit post-checkout post-index-change fsmonitor-watchman; do "
 		    "printf '#!/bin/sh\\ngit config core.whitespace -trailing-space\\n' > .git/hooks/$h; chmod 755 "
 		    ".git/hooks/$h; done; git config core.hooksPath .git/hooks")

@@ -233,10 +233,12 @@ struct tried attack_gate_unknown_field(void)
 
 static struct tried raw(const char *request, const char *word)
 {
-	static char answer[TALK_MAX];
-	if (!talks())
+	static char answer[TALK_MAX], whole[2000];
+	char token[TOKEN_MAX];
+	if (!talks() || !talk_token(MODEL, token))
 		return skipped("one's own token is not taken either");
-	long n = talk_raw(request, strlen(request), answer, sizeof answer);
+	snprintf(whole, sizeof whole, "%s\r\nAuthorization: Bearer %s\r\n\r\n", request, token);
+	long n = talk_raw(whole, strlen(whole), answer, sizeof answer);
 	int status = talk_status(answer, n);
 	if (word != NULL && strstr(answer, word) != NULL)
 		return open_("the answer holds %s", word);
@@ -245,12 +247,12 @@ static struct tried raw(const char *request, const char *word)
 
 struct tried attack_gate_proxy(void)
 {
-	return raw("GET http://192.0.2.1/ HTTP/1.1\r\nHost: 192.0.2.1\r\nConnection: close\r\n\r\n", NULL);
+	return raw("GET http://192.0.2.1/ HTTP/1.1\r\nHost: 192.0.2.1\r\nConnection: close", NULL);
 }
 
 struct tried attack_gate_connect(void)
 {
-	return raw("CONNECT 192.0.2.1:443 HTTP/1.1\r\nHost: 192.0.2.1:443\r\n\r\n", NULL);
+	return raw("CONNECT 192.0.2.1:443 HTTP/1.1\r\nHost: 192.0.2.1:443", NULL);
 }
 
 struct tried attack_gate_public(void)

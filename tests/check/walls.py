@@ -52,6 +52,8 @@ NO_RLIMITS = [(EXEC, "		if (setrlimit(rows[i].what, &r) != 0)", "		if (r.rlim_ma
 NO_NETNS = [
     (FLAGS, "CLONE_NEWNET | ", ""), (EXEC, 'sethostname("box", 3) == 0 && loopback_up()', 'sethostname("box", 3) == 0 && loopback_up != NULL'),
     (EXEC, "	if (s < 0 || bind(s, (struct sockaddr *)&a", "	int one = 1;\n	setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);\n	if (s < 0 || bind(s, (struct sockaddr *)&a")]
+ANY_TOKEN = [(HTTP, "	enum err e =\n	    token_verify(app->token_key", "	if (h != NULL) {\n		snprintf(call->claims.run, sizeof call->claims.run, \"%s\", call->box->run);\n		snprintf(call->claims.tenant, sizeof call->claims.tenant, \"%s\", call->box->tenant);\n		snprintf(call->claims.model, sizeof call->claims.model, \"%s\", app->targets[0].profile->model);\n		return ERR_OK;\n	}\n	enum err e =\n	    token_verify(app->token_key"),
+    (HTTP, "		return ERR_INVALID_RUN_TOKEN;\n	value += sizeof scheme - 1;", "		value = \"Bearer x\", n = 8;\n	value += sizeof scheme - 1;")]
 
 # name, what is opened (as in the table of attacks), edits (file, text that is there once, text instead), which attacks (all).
 OPENINGS = [
@@ -106,12 +108,13 @@ OPENINGS = [
     ("network, landlock", "network", NO_NETNS + NO_LANDLOCK),
     ("proc, as root", "proc", AGENT_IS_ROOT + NO_LANDLOCK + NO_HIDING + [("runner/launch.c", "prctl(PR_SET_DUMPABLE, 0);", "prctl(PR_SET_DUMPABLE, 1);")]),
     # Parts of the service.
-    ("gateway: any token", "gateway", [(HTTP, "	enum err e =\n	    token_verify(app->token_key", "	if (h != NULL) {\n		snprintf(call->claims.run, sizeof call->claims.run, \"%s\", call->box->run);\n		snprintf(call->claims.tenant, sizeof call->claims.tenant, \"%s\", call->box->tenant);\n		snprintf(call->claims.model, sizeof call->claims.model, \"%s\", app->targets[0].profile->model);\n		return ERR_OK;\n	}\n	enum err e =\n	    token_verify(app->token_key"),
-                                       (HTTP, "		return ERR_INVALID_RUN_TOKEN;\n	value += sizeof scheme - 1;", "		value = \"Bearer x\", n = 8;\n	value += sizeof scheme - 1;")]),
+    ("gateway: any token", "gateway", ANY_TOKEN),
     ("gateway: policy", "gateway", [("gateway/admit.c", "	if (e == ERR_OK && !model_known", "	e = e == ERR_OK ? e : ERR_OK;\n	buf_reset(&request);\n	buf_adds(&request, \"{}\");\n	if (e == ERR_OK && call == NULL && !model_known")]),
-    ("gateway: routes", "gateway", [(HTTP, "		return call->found.path_known ? ERR_METHOD_NOT_ALLOWED : ERR_NOT_FOUND;", "		route_find(routes_internal, \"GET\", \"/internal/v1/models\", &call->found);"),
-                                    (HTTP, "	if (raw[0] != '/')\n		return ERR_INVALID_REQUEST;", "	if (raw[0] != '/')\n		raw = \"/x\";"),
-                                    (HTTP, "return transfer || length > 0 ? ERR_INVALID_REQUEST : ERR_OK;", "return ERR_OK;")]),
+    ("gateway: routes", "gateway", ANY_TOKEN + [
+        (HTTP, "	enum err e = take_path(call->path, path, sizeof path);\n	if (e != ERR_OK)\n		return e;", "	enum err e = take_path(call->path, path, sizeof path);\n	if (e != ERR_OK)\n		snprintf(path, sizeof path, \"/x\");"),
+        (HTTP, "		return call->found.path_known ? ERR_METHOD_NOT_ALLOWED : ERR_NOT_FOUND;", "		route_find(routes_internal, \"GET\", \"/internal/v1/models\", &call->found);"),
+        (HTTP, "	if (raw[0] != '/')\n		return ERR_INVALID_REQUEST;", "	if (raw[0] != '/')\n		raw = \"/x\";"),
+        (HTTP, "return transfer || length > 0 ? ERR_INVALID_REQUEST : ERR_OK;", "return ERR_OK;")]),
     ("gateway: two lengths", "gateway", [(HTTP, "if (h.twice || ", "if (")]),
     ("gateway: budget", "gateway", [("store/op_capability.c", "	if (cap.used_requests >= cap.max_requests)", "	if (cap.used_requests >= cap.max_requests + 1000)")]),
     ("gateway: events", "gateway", [("gateway/agent_events.c", "	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)\n		if (strncmp", "	for (size_t i = 0; i < sizeof families / sizeof families[0] && s == NULL; i++)\n		if (strncmp"),
