@@ -327,7 +327,7 @@ struct tried attack_gate_budget(void)
 /* What is not judged here but by who reads the events. */
 void neighbour_gestures(void)
 {
-	talk_event("escape", own_run(), "7", "{\"text\":\"\\\\u001b[2J\\\\u001b]52;c;QQ==\\\\u0007\\\\u009b31m\"}");
+	talk_event("escape", own_run(), "7", "{\"text\":\"\\u001b[2J\\u001b]52;c;QQ==\\u0007\\u009b31m\"}");
 	talk_event("run.completed", own_run(), "8", "{\"forged\":true}");
 	talk_event("number", own_run(), "999999", "{}");
 	talk_event("stolen", know("near-run"), "9", "{}");
