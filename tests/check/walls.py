@@ -130,7 +130,7 @@ OPENINGS = [
     ("judge and checks", "collector", [("steward/judge.c", "	if (after != NULL && after->type == ENTRY_DIRECTORY)", "	if (d != NULL)\n		return;\n	if (after != NULL && after->type == ENTRY_DIRECTORY)"),
                                        ("runner/collect.c", "		k.full = true;\n	} else {", "		k.full = false;\n	} else {")]),
     ("check results", "checks", [("steward/verdict_checks.c", "	if (!passed)\n", "	if (!passed && nothing)\n")]),
-    ("wall time", "runner", [("steward/verdict.c", "	r->agent_ok = m->started && m->status == 0 && !m->timed_out && !m->stopped;", "	r->agent_ok = m->started;"),
+    ("wall time", "runner", [("steward/verdict.c", "	r->agent_ok = m->started && m->status == 0 && !m->timed_out && !m->stopped &&", "	r->agent_ok = m->started || m->stopped ||"),
                              ("steward/verdict.c", "	if (m->timed_out || r->work_timed_out)\n		run_fail", "	if (m == NULL)\n		run_fail")]),
     ("killing what is left", "runner", [(LAUNCH, "		kill(-1, SIGKILL);\n", "		kill(child, SIGKILL);\n")]),
     ("output", "runner", [(LAUNCH, "	for (int i = 0; i < 32 && *fd >= 0; i++) {", "	for (int i = 0; i < 32 && *fd >= 0 && o->output_n < 1000; i++) {")]),
