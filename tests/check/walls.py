@@ -133,7 +133,7 @@ OPENINGS = [
     ("wall time", "runner", [("steward/verdict.c", "	r->agent_ok = m->started && m->status == 0 && !m->timed_out && !m->stopped &&", "	r->agent_ok = m->started || m->stopped ||"),
                              ("steward/verdict.c", "	if (m->timed_out || r->work_timed_out)\n		run_fail", "	if (m == NULL)\n		run_fail")]),
     ("killing what is left", "runner", [(LAUNCH, "		kill(-1, SIGKILL);\n", "		kill(child, SIGKILL);\n")]),
-    ("output", "runner", [(LAUNCH, "	for (int i = 0; i < 32 && *fd >= 0; i++) {", "	for (int i = 0; i < 32 && *fd >= 0 && o->output_n < 1000; i++) {")]),
+    ("output", "runner", [("runner/main.c", "	if (!o.clean)\n		broken(a, ERR_SANDBOX_CLEANUP_FAILED", "	if (!o.clean || o.truncated)\n		broken(a, ERR_SANDBOX_CLEANUP_FAILED")]),
 ]
 # A few that show that this works; all of them take long.
 SHORT = ["landlock", "seccomp", "judge and checks"]
