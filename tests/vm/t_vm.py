@@ -80,7 +80,7 @@ def groups():
         delegation()
     for where in (UNIT, group()):
         on = read(where, "cgroup.subtree_control").split()
-        check(f"controllers are handed down from {where}", {"memory", "pids", "cpu"} <= set(on), on)
+        check(f"controllers are handed down from {where}", {"memory", "pids", "cpu", "io"} <= set(on), on)
     for name in CHILDREN:
         check(f"{name} is in a group of the instance", group_of(pid_of(name)).startswith(group() + "/"), group_of(pid_of(name)))
     said = open("/var/log/sandboxd").read() if PLAIN else sh("journalctl", "-b", "-o", "cat", "-u", "pinfold.service")
@@ -119,7 +119,7 @@ def limits_set():
     runner = read(box, "r/cgroup.procs").split()
     check("the runner is in its own", len(runner) == 1, runner)
     want = {"a/memory.max": str(256_000_000), "a/memory.swap.max": "0", "a/memory.oom.group": "1", "a/pids.max": "64", "r/pids.max": "32",
-            "cpu.weight": "10"}
+            "cpu.weight": "10", "io.weight": "default 10"}
     for name, value in want.items():
         check(f"{name} is {value}", read(box, name) == value, read(box, name))
     check("the runner's memory is bounded", read(box, "r/memory.max").isdigit(), read(box, "r/memory.max"))
