@@ -38,6 +38,7 @@ answers() {
 
 # As a service manager would, for want of one: starts it again unless it is told not to.
 keep_alive() {
+	ulimit -n 65536
 	while :; do
 		pinfold-sandboxd 2>>/var/log/sandboxd
 		echo $? >/run/vm-status
