@@ -29,7 +29,7 @@ last() { # the machine ends; what the journal has of the service goes to the con
 }
 answers() {
 	local n
-	for n in $(seq 600); do
+	for n in $(seq 1500); do
 		[ "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1$1")" = 200 ] && return
 		sleep 0.2
 	done

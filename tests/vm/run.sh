@@ -42,7 +42,7 @@ machine() {
 		-append "root=/dev/vda rw console=ttyS0 quiet loglevel=3 panic=-1 systemd.show_status=no ${2-}" \
 		-serial file:"$console" -serial file:"$results" 9>&- &
 	qemu=$!
-	for _ in $(seq "${VM_SECONDS:-1500}"); do
+	for _ in $(seq "${VM_SECONDS:-2400}"); do
 		lines=$(wc -l <"$results")
 		[ "$lines" = $shown ] || sed -n "$((shown + 1)),${lines}p" "$results" | tr -d '\r'
 		shown=$lines
