@@ -18,6 +18,7 @@
 #include "gen/conf_msg.h"
 #include "lib/buf.h"
 #include "lib/chan.h"
+#include "lib/conf.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/place.h"
@@ -28,6 +29,13 @@ struct out {
 	bool bad;
 	const char *file;
 	unsigned tenants, providers, profiles, agents;
+	/* The secrets that were written: several providers may have one key. */
+	struct told {
+		char name[130];
+		const char *role;
+		bool signs;
+	} told[CONF_SECRETS];
+	unsigned ntold;
 };
 
 static void complain(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -134,10 +142,30 @@ static uint32_t strings(struct out *o, cfg_t *c, const char *name, const char **
 
 static void secret(struct out *o, const char *name, const char *role_name, uint32_t least)
 {
-	if (strchr(name, '/') != NULL || name[0] == '.')
+	if (strchr(name, '/') != NULL || name[0] == '.' || strlen(name) >= sizeof o->told->name) {
 		complain(o, "secret \"%s\": a secret is named by its file's name alone", name);
-	else
-		EMIT(o, secret, .name = name, .role = role_name, .least = least);
+		return;
+	}
+	for (unsigned i = 0; i < o->ntold; i++) {
+		struct told *t = &o->told[i];
+		if (strcmp(t->name, name) != 0 || strcmp(t->role, role_name) != 0)
+			continue;
+		/* What signs tokens must not be what a provider is sent, nor both the old secret and the next. */
+		if (t->signs || least > 0)
+			complain(o,
+				 "secret \"%s\" is named for two purposes: each signing secret has a file of its own",
+				 name);
+		return;
+	}
+	if (o->ntold == CONF_SECRETS) {
+		complain(o, "more than %d secrets are named", CONF_SECRETS);
+		return;
+	}
+	struct told *t = &o->told[o->ntold++];
+	snprintf(t->name, sizeof t->name, "%s", name);
+	t->role = role_name;
+	t->signs = least > 0;
+	EMIT(o, secret, .name = name, .role = role_name, .least = least);
 }
 
 /*

@@ -60,6 +60,8 @@ pinfold.conf|users {\nfcgi = "no-such-user-here"\n}|there is no user "no-such-us
 providers.d/default.conf|provider "p2" { protocol = "smoke" }|protocol must be openai
 providers.d/default.conf|gateway_port = 9000|no such option 'gateway_port'
 providers.d/default.conf|provider "p3" { }|provider p3: base_url is missing
+providers.d/default.conf|provider "p4" { base_url = "https://p4.example/v1" secret = "run-token" }|secret "run-token" is named for two purposes
+pinfold.conf|run_token_secret_next = "run-token"|secret "run-token" is named for two purposes
 profiles.d/default.conf|model_profile "p2" { provider = "default" }|model is missing
 profiles.d/default.conf|model_profile "p3" { provider = "nobody" model = "m" }|model_profile p3: there is no provider "nobody"
 profiles.d/default.conf|agent "a2" { command = {"relative"} }|absolute path inside the sandbox
@@ -70,6 +72,11 @@ tenants.d/default.conf|tenant "t3" { max_steps = 5000 }|max_steps must be
 tenants.d/default.conf|tenant "t4" { check { argv = {} } }|a check without argv
 tenants.d/default.conf|tenant "t5" {|ends in the middle of a section
 T
+cp -a "$etc" "$root/saved"
+echo 'provider "p5" { base_url = "https://p5.example/v1" secret = "provider-default" }' >>"$etc/providers.d/default.conf"
+"$cli" config check >/dev/null 2>&1
+check "two providers with one key" $? 0
+rm -rf "$etc" && mv "$root/saved" "$etc"
 # Every number of pinfold.conf: one below its bounds and one above.
 numbers=$(sed -n '/^static void take_global/,/^}/s/.*number(o, c, "\([a-z_]*\)", \([^,]*\), \([^)]*\)).*/\1|\2|\3/p' "${srcdir:-.}/cli/conf_read.c")
 [ "$(echo "$numbers" | wc -l)" -ge 10 ] || { bad=$((bad + 1)) && echo "FAIL no bounds were found in cli/conf_read.c"; }
