@@ -3,6 +3,7 @@
  * a value with a control byte would end the line early, so it is refused here once more.
  */
 #include "fcgi/reply.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static void line(struct buf *b, const char *name, const char *value, const char 
 	if (value == NULL)
 		return;
 	if (!plain(value))
-		b->failed = true;
+		buf_fail(b, EINVAL);
 	buf_addf(b, "%s: %s%s%s\r\n", name, quote, value, quote);
 }
 

@@ -10,6 +10,7 @@
 #include "lib/digest.h"
 #include "lib/own.h"
 #include "lib/text.h"
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +81,8 @@ static bool key_clean(struct jw *w, const char *key)
 	struct buf b own_buf = {0};
 	buf_init(&b, DATA_TOTAL);
 	bool changed = text_clean(&b, key, strlen(key), TEXT_LINE, KEY_MAX);
-	w->b->failed = w->b->failed || buf_failed(&b);
+	if (buf_failed(&b))
+		buf_fail(w->b, errno);
 	return !changed;
 }
 
@@ -112,7 +114,8 @@ static void write_clean(struct jw *w, const struct json *v, unsigned depth)
 		jw_bool(w, v->truth);
 		break;
 	case JSON_NUMBER:
-		w->b->failed = w->b->failed || !number_plain(v); /* refuses the line */
+		if (!number_plain(v))
+			buf_fail(w->b, EINVAL); /* refuses the line */
 		jw_raw(w, v->text, v->len);
 		break;
 	case JSON_STRING:

@@ -6,6 +6,7 @@
 #include "gateway/gateway.h"
 #include "gen/limits.h"
 #include "gen/schema.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,7 +192,7 @@ enum err policy_strict(const struct json *body, const char *model, struct buf *o
 		jw_key(&w, "tools");
 		jw_raw(&w, list.p, list.n);
 		if (buf_failed(&list))
-			out->failed = true;
+			buf_fail(out, EINVAL);
 	}
 	jw_kbool(&w, "stream", false);
 	jw_kint(&w, "max_tokens", MODEL_MAX_TOKENS);

@@ -57,7 +57,7 @@ static enum err size_up(struct request *rq, unsigned name, bool stored, uint64_t
 	buf_init(&b, COMPOSED_BYTES);
 	enum err e = compose_events(rq, &b);
 	*size = b.n;
-	return e != ERR_OK ? e : sha256(b.n > 0 ? (const void *)b.p : "", b.n, sum) ? ERR_OK : ERR_INTERNAL_ERROR;
+	return e != ERR_OK ? e : sha256(b.n > 0 ? (const void *)b.p : "", b.n, sum) ? ERR_OK : lack_error();
 }
 
 void handle_artifact_list(struct request *rq, struct reply *rp)

@@ -2,6 +2,7 @@
 #include "handlers/canon_run.h"
 #include "lib/buf.h"
 #include "lib/digest.h"
+#include <errno.h>
 
 static void put_files(struct jw *w, const struct canon_run *run)
 {
@@ -11,7 +12,7 @@ static void put_files(struct jw *w, const struct canon_run *run)
 		uint8_t sum[SHA256_SIZE];
 		char text[SHA256_HEX];
 		if (!sha256(run->files[i].content, run->files[i].n, sum))
-			w->b->failed = true;
+			buf_fail(w->b, errno);
 		hex(sum, sizeof sum, text);
 		jw_open(w, '{');
 		jw_kstr(w, "path", run->files[i].path);

@@ -3,6 +3,7 @@
 #include "handlers/query.h"
 #include "handlers/runs.h"
 #include "lib/ask.h"
+#include "lib/lack.h"
 #include "lib/num.h"
 #include <string.h>
 
@@ -47,8 +48,10 @@ enum err events_each(struct request *rq, uint64_t after, void (*take)(void *ctx,
 		take(ctx, "", 0);
 		while (wire_list_next(&rest, &part, &bad)) {
 			struct st_event ev;
-			if (!st_get_event(part.p, part.n, &ev) || !put_line(&line, rq->arg[0], &ev))
+			if (!st_get_event(part.p, part.n, &ev))
 				return ERR_INTERNAL_ERROR;
+			if (!put_line(&line, rq->arg[0], &ev))
+				return lack_error();
 			take(ctx, line.p, line.n);
 		}
 		if (bad)

@@ -6,6 +6,7 @@
 #include "handlers/reply.h"
 #include "handlers/request.h"
 #include "handlers/runs.h"
+#include "lib/lack.h"
 #include <stdatomic.h>
 #include <time.h>
 
@@ -28,7 +29,7 @@ void handle_front(struct request *rq, struct reply *rp)
 	jw_kint(&w, "pauseMs", pause ? PAUSE_MS : 0);
 	buf_addc(&b, ',');
 	if (buf_failed(&b)) {
-		reply_error(rp, ERR_INTERNAL_ERROR, NULL, NULL);
+		reply_error(rp, lack_error(), NULL, NULL);
 	} else {
 		reply_head(rp, (struct reply_head){.status = 200, .type = "application/json", .length = -1});
 		reply_body(rp, b.p, b.n);

@@ -1,5 +1,6 @@
 /* Composes a run's addresses from checked parts only. */
 #include "handlers/links.h"
+#include <errno.h>
 
 char *link_to(struct arena *a, const char *mount, const char *run, const char *tail)
 {
@@ -19,7 +20,7 @@ void links_write(struct jw *w, const char *mount, const char *run)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char *s = link_to(&a, mount, run, rows[i][1]);
 		if (s == NULL)
-			w->b->failed = true;
+			buf_fail(w->b, errno);
 		jw_kstr(w, rows[i][0], s != NULL ? s : "");
 	}
 	jw_close(w, '}');

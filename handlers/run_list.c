@@ -7,6 +7,7 @@
 #include "lib/digest.h"
 #include "lib/names.h"
 #include "lib/num.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static void cursor_write(struct jw *w, const struct st_run_page *page)
 	char text[CURSOR_BYTES], out[CURSOR_BYTES * 2];
 	int n = snprintf(text, sizeof text, "%" PRIu64 ":%s", page->next_created, page->next_run);
 	if (n < 0 || (size_t)n >= sizeof text || b64url_encode(text, (size_t)n, out, sizeof out) == 0)
-		w->b->failed = true;
+		buf_fail(w->b, EINVAL);
 	else
 		jw_str(w, out);
 }

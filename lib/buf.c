@@ -28,22 +28,29 @@ void buf_reset(struct buf *b)
 	if (b->p != NULL)
 		wipe(b->p, b->n);
 	b->n = 0;
-	b->failed = false;
+	b->why = 0;
 }
 
 bool buf_failed(const struct buf *b)
 {
-	return b->failed;
+	if (b->why != 0)
+		errno = b->why;
+	return b->why != 0;
+}
+
+void buf_fail(struct buf *b, int why)
+{
+	if (b->why == 0)
+		b->why = why;
 }
 
 /* Makes room for n more bytes and a NUL behind them. */
 static bool buf_room(struct buf *b, size_t n)
 {
-	if (b->failed)
+	if (b->why != 0)
 		return false;
 	if (n > b->cap - b->n) {
-		errno = EOVERFLOW; /* the caller's bound, and no want of memory */
-		b->failed = true;
+		buf_fail(b, EOVERFLOW); /* the caller's bound, and no want of memory */
 		return false;
 	}
 	size_t need = b->n + n + 1;
@@ -57,7 +64,7 @@ static bool buf_room(struct buf *b, size_t n)
 	/* Not realloc: the old copy must be wiped. */
 	uint8_t *p = malloc(room);
 	if (p == NULL) {
-		b->failed = true;
+		buf_fail(b, ENOMEM);
 		return false;
 	}
 	if (b->p != NULL) {
@@ -95,7 +102,7 @@ void buf_addf(struct buf *b, const char *fmt, ...)
 	int n = vsnprintf(NULL, 0, fmt, ap);
 	va_end(ap);
 	if (n < 0) {
-		b->failed = true;
+		buf_fail(b, errno == 0 ? EINVAL : errno);
 		return;
 	}
 	if (!buf_room(b, (size_t)n))
@@ -139,12 +146,12 @@ void arena_free(struct arena *a)
 
 void *arena_get(struct arena *a, size_t n)
 {
-	errno = EOVERFLOW;
-	if (n > SIZE_MAX / 2)
+	size_t whole = n == 0 ? ARENA_ALIGN : (n / ARENA_ALIGN + (n % ARENA_ALIGN != 0)) * ARENA_ALIGN;
+	if (n > SIZE_MAX / 2 || a->used > a->cap || whole > a->cap - a->used) {
+		errno = EOVERFLOW;
 		return NULL;
-	n = n == 0 ? ARENA_ALIGN : (n + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-	if (a->used > a->cap || n > a->cap - a->used)
-		return NULL;
+	}
+	n = whole;
 	struct arena_block *b = a->head;
 	if (b == NULL || n > b->room - b->at) {
 		size_t room = b == NULL ? ARENA_BLOCK : b->room * 2;

@@ -1,5 +1,5 @@
 /*
- * A growing byte buffer. The first failure (memory, cap) is latched: check buf_failed once, at the end.
+ * A growing byte buffer. The first failure (memory, cap) is latched with its reason: check buf_failed once, at the end.
  * Contents are wiped when freed or grown, so that a buffer may hold a secret.
  */
 #ifndef LIB_BUF_H
@@ -11,13 +11,16 @@
 struct buf {
 	uint8_t *p;
 	size_t n, room, cap; /* cap: most bytes it may ever hold */
-	bool failed;
+	int why;             /* errno of the first failure; 0: none */
 };
 
 void buf_init(struct buf *b, size_t cap);
 void buf_free(struct buf *b);
 void buf_reset(struct buf *b);
+/* True: errno is that of the first failure again, whatever came after it. EOVERFLOW is the cap. */
 bool buf_failed(const struct buf *b);
+/* Latches a failure of what was to be added; a reason that is there already stays. */
+void buf_fail(struct buf *b, int why);
 void buf_add(struct buf *b, const void *p, size_t n);
 void buf_adds(struct buf *b, const char *s);
 void buf_addc(struct buf *b, char c);

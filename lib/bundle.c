@@ -37,7 +37,7 @@ void bundle_put(struct buf *b, const void *frame, size_t n)
 {
 	const uint8_t size[4] = {(uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n};
 	if (n == 0 || n > UINT32_MAX)
-		b->failed = true;
+		buf_fail(b, EINVAL);
 	buf_add(b, size, sizeof size);
 	buf_add(b, frame, n);
 }

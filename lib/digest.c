@@ -8,7 +8,10 @@
 bool sha256(const void *p, size_t n, uint8_t out[SHA256_SIZE])
 {
 	unsigned len = 0;
-	return EVP_Digest(p, n, out, &len, EVP_sha256(), NULL) == 1 && len == SHA256_SIZE;
+	if (EVP_Digest(p, n, out, &len, EVP_sha256(), NULL) == 1 && len == SHA256_SIZE)
+		return true;
+	errno = ENOMEM; /* the one reason that OpenSSL has for it */
+	return false;
 }
 
 static bool digest_fd(EVP_MD_CTX *ctx, int fd, uint64_t *size)

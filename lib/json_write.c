@@ -3,6 +3,7 @@
  * is strict UTF-8 on one line. Misuse (unbalanced brackets, too deep) fails the buffer.
  */
 #include "lib/json.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ static void before_value(struct jw *w)
 void jw_open(struct jw *w, char bracket)
 {
 	if (w->depth >= JW_LEVELS) {
-		w->b->failed = true;
+		buf_fail(w->b, EINVAL);
 		return;
 	}
 	before_value(w);
@@ -34,7 +35,7 @@ void jw_open(struct jw *w, char bracket)
 void jw_close(struct jw *w, char bracket)
 {
 	if (w->depth == 0) {
-		w->b->failed = true;
+		buf_fail(w->b, EINVAL);
 		return;
 	}
 	w->depth--;
@@ -109,7 +110,7 @@ void jw_strn(struct jw *w, const char *s, size_t n)
 void jw_buf(struct jw *w, const struct buf *text)
 {
 	if (buf_failed(text))
-		w->b->failed = true;
+		buf_fail(w->b, errno);
 	else
 		jw_strn(w, (const char *)text->p, text->n);
 }
@@ -202,7 +203,7 @@ void json_write(struct buf *b, const struct json *v)
 	for (;;) {
 		bool container = v->type == JSON_ARRAY || v->type == JSON_OBJECT;
 		if (container && w.depth == JW_LEVELS) {
-			b->failed = true;
+			buf_fail(b, EINVAL);
 			return;
 		}
 		one(&w, v);

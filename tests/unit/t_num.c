@@ -111,7 +111,11 @@ static void t_buffers(void **state)
 	assert_int_equal(strlen(buf_cstr(&b)), 1000);
 	assert_memory_equal(b.p + 990, "000000099,", 10);
 	buf_addc(&b, 'x');
+	/* The reason stays, whatever else happened since. */
+	errno = ENOENT;
+	buf_fail(&b, EINVAL);
 	assert_true(buf_failed(&b));
+	assert_int_equal(errno, EOVERFLOW);
 	assert_null(buf_cstr(&b));
 	buf_adds(&b, "");
 	assert_true(buf_failed(&b));
