@@ -144,6 +144,7 @@ OUT_OF_REACH = {
     "near-event-path": "held more than once (token, path, the event's own task); no opening here takes all of it away yet",
     "gate-approve": "held more than once (route, method, body); no opening here takes all of it away yet",
     "collect-sparse": "held more than once (collector, size of the result); no opening here takes all of it away yet",
+    "near-alive": "its neighbour is of another tenant: the opening of tenancy does not reach what a cancel writes",
     "tty-steal": "needs a terminal on one of three descriptors that are a pipe and /dev/null",
 }
 # The same, for want of something on this machine.
