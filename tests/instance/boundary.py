@@ -120,7 +120,7 @@ def alive():
             start = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[19]
         except OSError:
             continue
-        if exe.startswith(os.path.realpath(client.INSTANCE) + "/") and os.path.basename(exe) in PROGRAMS:
+        if exe.startswith(os.path.realpath(client.INSTANCE).rstrip("/") + "/") and os.path.basename(exe) in PROGRAMS:
             out[int(pid)] = (os.path.basename(exe), start)
     return out
 
