@@ -134,7 +134,8 @@ bool settle_try(struct app *app, struct run *r)
 	if (!r->revoked)
 		(void)tell_revoke(app, r);
 	e = r->revoked ? finish(app, r) : ERR_STORE_UNAVAILABLE;
-	if (e == ERR_STORE_UNAVAILABLE)
+	/* What passes is no reason to give an end up: not even a disk that is full beyond the ballast. */
+	if (e != ERR_OK && err_row(e)->retry)
 		return false;
 	if (e != ERR_OK)
 		log_warn("run %s: its end was not taken: %s", r->run, err_code(e));

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEFAULT_BYTES = 5 << 20, DEFAULT_GENERATIONS = 5, TEXT_MAX = 120, ID_MAX = 128 };
+enum { DEFAULT_BYTES = 5 << 20, DEFAULT_GENERATIONS = 5, TEXT_MAX = 120, ID_MAX = 128, OWED_MOST = 256 };
 static const char redacted[] = "(redacted)";
 
 struct audit {
@@ -28,6 +28,9 @@ struct audit {
 	uint64_t seq; /* of the last line */
 	char hash[AUDIT_HASH + 1];
 	uint64_t lost, unsaid; /* lines: since the start, and since the last audit.lost */
+	/* Lines of which it must still be said that they are undone: what is written stays untrue otherwise. */
+	uint64_t owed[OWED_MOST];
+	size_t nowed;
 	bool complained;
 	struct buf text; /* lines being composed */
 };
@@ -107,8 +110,19 @@ static void rotate(struct audit *a, uint64_t now)
 	(void)write_lines(a, now, &l, 1, false); /* the chain goes on without it, too */
 }
 
+static bool say_undone(struct audit *a, uint64_t now, uint64_t of)
+{
+	struct audit_line l = {.event = AUDIT_AUDIT_UNDONE, .actor = "system", .v = {{AUDIT_F_OF, .number = of}}};
+	return write_lines(a, now, &l, 1, false);
+}
+
 static bool add(struct audit *a, uint64_t now, const struct audit_line *lines, size_t n, bool durable)
 {
+	size_t paid = 0;
+	while (paid < a->nowed && say_undone(a, now, a->owed[paid]))
+		paid++;
+	a->nowed -= paid;
+	memmove(a->owed, a->owed + paid, a->nowed * sizeof *a->owed);
 	if (a->unsaid > 0) {
 		struct audit_line l = {
 		    .event = AUDIT_AUDIT_LOST, .actor = "system", .v = {{AUDIT_F_COUNT, .number = a->unsaid}}};
@@ -170,9 +184,12 @@ void audit_note(struct audit *a, uint64_t now, const struct audit_line *line)
 void audit_undone(struct audit *a, uint64_t now, uint64_t last, size_t n)
 {
 	for (uint64_t of = last - n + 1; last != 0 && of <= last; of++) {
-		struct audit_line l = {
-		    .event = AUDIT_AUDIT_UNDONE, .actor = "system", .v = {{AUDIT_F_OF, .number = of}}};
-		write_one(a, now, &l);
+		if (a->nowed == 0 && say_undone(a, now, of))
+			continue;
+		if (a->nowed < OWED_MOST)
+			a->owed[a->nowed++] = of;
+		else
+			lose(a, 1);
 	}
 }
 

@@ -5,6 +5,7 @@ the instance, and web servers are others in front of it. No output ever holds a 
 import http.client, http.server, os, shutil, signal, subprocess, sys, tempfile, threading, urllib.parse
 from client import *
 from front import Front
+from processes import kill, ready
 
 said = []
 
@@ -268,6 +269,9 @@ def online():
         moment("a program that is older than the installed one", "service.version", "warn", "pinfold-steward", "restart")
     finally:
         os.rename(program + ".was", program)
+    # What runs is a program without a name until it is started anew; later tests know the daemons by theirs.
+    kill("pinfold-steward")
+    check("the steward runs by its own name again", ready())
     conf = INSTANCE + "/etc/pinfold/pinfold.conf"
     with Changed(conf):
         os.utime(conf)
