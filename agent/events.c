@@ -39,10 +39,10 @@ bool event_line(struct buf *line, const struct task *t, int64_t sequence, const 
 
 bool event_post(struct events *e, const char *type, const char *data)
 {
-	own_buf struct buf line, body, reply, path;
-	struct jw w;
 	if (e->failures >= EVENT_FAILURES)
 		return false;
+	own_buf struct buf line, body, reply, path;
+	struct jw w;
 	buf_init(&line, 2 * EVENT_LINE);
 	buf_init(&body, 4 * EVENT_LINE);
 	buf_init(&reply, 65536);

@@ -16,10 +16,10 @@ enum { PAUSE_MS = 700, PAUSES_MOST = 4, FRONT_BYTES = 16384 };
 void handle_front(struct request *rq, struct reply *rp)
 {
 	static const char last[] = "\"last\":true}";
-	own_buf struct buf b;
-	struct jw w;
 	if (!run_no_query(rq, rp))
 		return;
+	own_buf struct buf b;
+	struct jw w;
 	bool pause = atomic_fetch_add(rq->app->pauses, 1) < PAUSES_MOST;
 	buf_init(&b, FRONT_BYTES);
 	jw_init(&w, &b);

@@ -69,10 +69,10 @@ void reply_json_at(struct reply *rp, unsigned status, const char *location, cons
 static void send_error(struct reply *rp, enum err e, const char *field, const char *say, const char *allow)
 {
 	const struct err_row *row = err_row(e);
-	own_buf struct buf b;
-	struct jw w;
 	if (rp->status != 0)
 		return;
+	own_buf struct buf b;
+	struct jw w;
 	rp->error = e;
 	buf_init(&b, ERROR_BYTES);
 	jw_init(&w, &b);

@@ -59,12 +59,24 @@ static bool give_up_privileges(void)
 }
 
 #ifdef CONFINE_LESS
+/* What a sanitizer does at the end of a program needs a thread, and to be looked at by it. */
+static bool close_to_others(const struct role *r)
+{
+	(void)r;
+	return true;
+}
+
 static bool close_files_and_calls(const struct role *r, const struct landlock_rule *folders, size_t n)
 {
 	(void)r, (void)folders, (void)n;
 	return true;
 }
 #else
+static bool close_to_others(const struct role *r)
+{
+	return (!r->alone || limit(RLIMIT_NPROC, 0)) && undumpable();
+}
+
 static bool close_files_and_calls(const struct role *r, const struct landlock_rule *folders, size_t n)
 {
 	struct landlock_rule all[FOLDERS + GIVEN];
@@ -90,7 +102,6 @@ static bool close_files_and_calls(const struct role *r, const struct landlock_ru
 bool confine(enum confine_role who, const struct landlock_rule *folders, size_t n)
 {
 	const struct role *r = &roles[who];
-	return limit(RLIMIT_MSGQUEUE, 0) && limit(RLIMIT_RTPRIO, 0) && limit(RLIMIT_NICE, 0) &&
-	       (!r->alone || limit(RLIMIT_NPROC, 0)) && undumpable() && give_up_privileges() &&
-	       close_files_and_calls(r, folders, n);
+	return limit(RLIMIT_MSGQUEUE, 0) && limit(RLIMIT_RTPRIO, 0) && limit(RLIMIT_NICE, 0) && close_to_others(r) &&
+	       give_up_privileges() && close_files_and_calls(r, folders, n);
 }

@@ -67,7 +67,7 @@ static void unkillable_and_unremovable(void **state)
 	int results[8];
 	unsigned n = 0;
 	for (; n < rig.boxes.slots - 2; n++) {
-		char run[16];
+		char run[32];
 		snprintf(run, sizeof run, "other-%u", n);
 		results[n] = rig_spawn(&rig, run, BOX_WORK, &l, "hold");
 		assert_true(rig_until(&rig, &rig_told(&rig, run)->spawned, 20000));
