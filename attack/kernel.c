@@ -109,10 +109,13 @@ OTHER(call_int80)
 OTHER(call_x32)
 #endif
 
+/* The bits for the size of the pages, all set. */
+#define HUGE_OF_NO_MACHINE ((int)(63u << 26))
+
 struct tried attack_huge_map(void)
 {
-	void *p =
-	    mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | (63 << 26), -1, 0);
+	void *p = mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | HUGE_OF_NO_MACHINE, -1, 0);
 	/* Pages of a size that no machine has: EINVAL of the kernel, ENOMEM of the filter. */
 	return filtered(p == MAP_FAILED ? -1 : 0, ENOMEM);
 }
@@ -125,7 +128,7 @@ struct tried attack_huge_memfd(void)
 
 struct tried attack_huge_shm(void)
 {
-	int id = shmget(IPC_PRIVATE, 2 << 20, SHM_HUGETLB | (63 << 26) | 0600);
+	int id = shmget(IPC_PRIVATE, 2 << 20, SHM_HUGETLB | HUGE_OF_NO_MACHINE | 0600);
 	struct tried t = filtered(id, EPERM);
 	if (id >= 0)
 		shmctl(id, IPC_RMID, NULL);

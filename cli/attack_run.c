@@ -70,9 +70,9 @@ static int start(struct suite *s, enum attack_who who, const char *text, const s
 	jw_kstrs(&w, "allowedPaths", planted ? changed : reported, planted ? 2 : 1);
 	jw_key(&w, "checks");
 	jw_open(&w, '[');
-	if (planted && strcmp(plant->id, "check-next") == 0)
+	if (plant != NULL && planted && strcmp(plant->id, "check-next") == 0)
 		jw_kstrs(&w, NULL, spoil, 2);
-	if (planted && (strcmp(plant->class, "checks") == 0 || strcmp(plant->class, "collector") == 0))
+	if (plant != NULL && planted && (strcmp(plant->class, "checks") == 0 || strcmp(plant->class, "collector") == 0))
 		jw_kstrs(&w, NULL, git, 3);
 	else
 		jw_kstrs(&w, NULL, own, 2);

@@ -56,12 +56,11 @@ static bool part_is(const char *path, const char *name)
 
 /* What was uploaded is no by-product, wherever it lies; compiled files alone are written again whoever made them,
  * and the checks have the uploaded ones. */
-static bool by_product(const struct tree_file *before, const struct tree_file *after)
+static bool by_product(const struct tree_file *f, bool uploaded)
 {
-	const struct tree_file *f = after != NULL ? after : before;
 	if (f->path_n > 4 && strcmp(f->path + f->path_n - 4, ".pyc") == 0)
 		return true;
-	return before == NULL && (part_is(f->path, "__pycache__") || part_is(f->path, ".pytest_cache"));
+	return !uploaded && (part_is(f->path, "__pycache__") || part_is(f->path, ".pytest_cache"));
 }
 
 static bool covered(const struct judge_rules *rules, const char *path)
@@ -114,7 +113,7 @@ static void compare(struct verdict *d, const struct judge_rules *rules, const st
 		fault(d, ERR_SANDBOX_CHANGED_FILES_MISMATCH, after);
 		return;
 	}
-	if ((after == NULL && before == NULL) || by_product(before, after))
+	if ((after == NULL && before == NULL) || by_product(after != NULL ? after : before, before != NULL))
 		return;
 	if (after != NULL && after->type != ENTRY_FILE) { /* too large or unreadable */
 		bool ours = path_valid(after->path, after->path_n) && covered(rules, after->path);

@@ -410,8 +410,8 @@ uint64_t stage_capable_until(struct stage *s, const char *tenant, const char *ru
 {
 	struct st_cap_check m = {.tenant = tenant, .run = run};
 	struct st_cap_is is;
-	bool there = RIG_AS(RIG_GATEWAY, st_call_cap_check(s->gateway, &m, NULL, &is, NULL)) == ERR_OK;
-	return there ? is.expires_at : 0;
+	enum err e = RIG_AS(RIG_GATEWAY, st_call_cap_check(s->gateway, &m, NULL, &is, NULL));
+	return e == ERR_OK ? is.expires_at : 0;
 }
 
 char *stage_artifact(struct stage *s, const char *tenant, const char *run, enum artifact name)

@@ -247,7 +247,7 @@ static void t_flags(void **state)
 	r->rq.checks[0] = (struct request_check){.argc = 4};
 	memcpy(r->rq.checks[0].argv, unittest, sizeof unittest);
 	r->rq.checks[1] = (struct request_check){.argc = 3};
-	memcpy(r->rq.checks[1].argv, git, 3 * sizeof *git);
+	memcpy(r->rq.checks[1].argv, git, sizeof git);
 	struct check_result *c = &r->checks[0];
 	c->outcome = r->checks[1].outcome = OUTCOME_PASSED;
 	c->counts = (struct check_counts)SAYS(3, 0, 0);
