@@ -158,7 +158,7 @@ class Client(threading.Thread):
     def list(self):
         self.ask("list", "GET", "/v1/runs?limit=100")
         after, found, status = "", [], 0
-        for _ in range(20):
+        for _ in range(10000):  # a list must end, however many runs a long night leaves
             status, answer = self.call("GET", "/v1/runs?limit=100" + after)
             if status != 200:
                 break
