@@ -265,3 +265,21 @@ bool rig_logged(struct rig *r, const char *text)
 	}
 	return false;
 }
+
+pid_t rig_member(struct rig *r, enum rig_role role, const volatile bool *go, void (*work)(struct ask *a, int index),
+		 int index)
+{
+	pid_t pid = fork();
+	if (pid < 0)
+		fatal("fork: %m"); /* a test that kills -1 kills everybody */
+	if (pid > 0)
+		return pid;
+	uid_t uid = rig_uid(role);
+	if (setresuid(uid, uid, uid) != 0)
+		_exit(1);
+	struct ask *a = ask_new(r->sock, 30000);
+	while (!*go)
+		(void)usleep(1000);
+	work(a, index);
+	_exit(0);
+}

@@ -32,6 +32,10 @@ int rig_stop(struct rig *r, int sig);
 /* Ends what runs and removes the folder. */
 void rig_close(struct rig *r);
 uid_t rig_uid(enum rig_role role);
+/* A process of that role with a connection of its own, which does work once *go, and ends. Its pid; without one the
+ * test ends. */
+pid_t rig_member(struct rig *r, enum rig_role role, const volatile bool *go, void (*work)(struct ask *a, int index),
+		 int index);
 /* A connection as that role, already shaken hands; NULL when it is refused. */
 struct ask *rig_ask(struct rig *r, enum rig_role role);
 /* The effective uid, for calls that may have to connect again. RIG_ADMIN is root. */

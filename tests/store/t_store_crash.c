@@ -30,23 +30,6 @@ struct tally {
 };
 static struct tally *tally;
 
-/* A process of that role with a connection of its own; does not return in the child. */
-static pid_t worker(enum rig_role role, void (*work)(struct ask *a, int index), int index)
-{
-	pid_t pid = fork();
-	assert_true(pid >= 0);
-	if (pid > 0)
-		return pid;
-	uid_t uid = rig_uid(role);
-	if (setresuid(uid, uid, uid) != 0)
-		_exit(1);
-	struct ask *a = ask_new(rig.sock, 30000);
-	while (!tally->go)
-		(void)usleep(1000);
-	work(a, index);
-	_exit(0);
-}
-
 static void wait_all(const pid_t *pids, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -81,7 +64,7 @@ static void budget_race(void **state)
 	memset(tally, 0, sizeof *tally);
 	assert_int_equal(rig_running(fcgi, steward, "acme", "race", BUDGET), ERR_OK);
 	for (int i = 0; i < RACERS; i++)
-		pids[i] = worker(RIG_GATEWAY, race_work, i);
+		pids[i] = rig_member(&rig, RIG_GATEWAY, &tally->go, race_work, i);
 	tally->go = true;
 	wait_all(pids, RACERS);
 	for (int i = 0; i < RACERS; i++)
@@ -171,10 +154,10 @@ static void killed_under_load(void **state)
 	memset(tally, 0, sizeof *tally);
 	assert_int_equal(rig_running(fcgi, steward, "acme", "load", LOAD_BUDGET), ERR_OK);
 	for (int i = 0; i < CONSUMERS; i++)
-		pids[i] = worker(RIG_GATEWAY, consume_work, i);
-	pids[CONSUMERS] = worker(RIG_FCGI, create_work, 0);
-	pids[CONSUMERS + 1] = worker(RIG_GATEWAY, append_work, 0);
-	pids[CONSUMERS + 2] = worker(RIG_GATEWAY, call_work, 0);
+		pids[i] = rig_member(&rig, RIG_GATEWAY, &tally->go, consume_work, i);
+	pids[CONSUMERS] = rig_member(&rig, RIG_FCGI, &tally->go, create_work, 0);
+	pids[CONSUMERS + 1] = rig_member(&rig, RIG_GATEWAY, &tally->go, append_work, 0);
+	pids[CONSUMERS + 2] = rig_member(&rig, RIG_GATEWAY, &tally->go, call_work, 0);
 	tally->go = true;
 	for (int round = 0; round < ROUNDS; round++) {
 		/* Some way into the load, at an instant of its own. */

@@ -50,22 +50,6 @@ static struct st_stats_are stats(void)
 	return a;
 }
 
-static pid_t member(enum rig_role role, void (*work)(struct ask *a, int index), int index)
-{
-	pid_t pid = fork();
-	assert_true(pid >= 0);
-	if (pid > 0)
-		return pid;
-	uid_t uid = rig_uid(role);
-	if (setresuid(uid, uid, uid) != 0)
-		_exit(1);
-	struct ask *a = ask_new(rig.sock, 30000);
-	while (!tally->go)
-		(void)usleep(1000);
-	work(a, index);
-	_exit(0);
-}
-
 /* One question of a gateway about one of the runs. False: an answer that nobody may get. */
 static bool ask_gateway(struct ask *a, const char *run, int turn, int which)
 {
@@ -162,7 +146,7 @@ static void kill_some(void)
 {
 	uint8_t jitter;
 	for (int i = 0; i < VICTIMS; i++) {
-		pid_t pid = member(i % 2 == 0 ? RIG_GATEWAY : RIG_FCGI, victim_work, i);
+		pid_t pid = rig_member(&rig, i % 2 == 0 ? RIG_GATEWAY : RIG_FCGI, &tally->go, victim_work, i);
 		random_bytes(&jitter, 1);
 		(void)usleep(3000 + 40u * jitter);
 		(void)kill(pid, SIGKILL);
@@ -205,7 +189,7 @@ static void crowd(void **state)
 	on_processors(0, one);
 	on_processors(rig.pid, one);
 	for (int i = 0; i < CROWD; i++)
-		pids[i] = member(i % 4 == 3 ? RIG_FCGI : RIG_GATEWAY, crowd_work, i);
+		pids[i] = rig_member(&rig, i % 4 == 3 ? RIG_FCGI : RIG_GATEWAY, &tally->go, crowd_work, i);
 	tally->go = true;
 	kill_some();
 	second_owners();
@@ -251,7 +235,7 @@ static void logs_of_a_long_budget(void **state)
 	memset(tally, 0, sizeof *tally);
 	assert_int_equal(rig_running(fcgi, steward, "acme", "purse", UNITS), ERR_OK);
 	for (int i = 0; i < SPENDERS; i++)
-		pids[i] = member(RIG_GATEWAY, spend_work, i);
+		pids[i] = rig_member(&rig, RIG_GATEWAY, &tally->go, spend_work, i);
 	tally->go = true;
 	while (left > 0) {
 		struct st_stats_are s = stats();
