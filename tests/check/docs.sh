@@ -18,8 +18,11 @@ done
 for name in $(awk -F '\t' '$1 == "field" { print $2 } $1 == "event" { print $3 }' spec/audit.tab); do
 	grep -qE "^\.(It )?Cm (.* )?$name( |$)" man/pinfold-audit.5 || wrong "man/pinfold-audit.5: $name is missing"
 done
-for name in $(grep -hoE '(bin|libexec|box)_PROGRAMS \+= .*' */Makefile.inc tests/*/Makefile.inc | grep -v noinst | grep -oE 'pinfold(-[a-z-]+)?$'); do
+for name in $(grep -hoE '(bin|libexec|box)_PROGRAMS \+= .*' */Makefile.inc tests/*/Makefile.inc | grep -v noinst | grep -oE '\<pinfold(-[a-z-]+)?( |$)'); do
 	[ -e "man/$name.1" ] || [ -e "man/$name.8" ] || wrong "man/: the program $name has no page"
+done
+for page in $(sed -n 's/^\.Xr \(pinfold[a-z.-]*\) \([0-9]\).*/\1.\2/p' man/*.[158] | sort -u); do
+	[ -e "man/$page" ] || wrong "man/: $page is referred to and does not exist"
 done
 for text in README.md HACKING.md SECURITY.md CONTRIBUTING.md CHANGELOG.md docs/*.md; do
 	for link in $(grep -o '](\([^)]*\))' "$text" | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^https\?:'); do
