@@ -6,6 +6,7 @@
 #include "gen/routes.h"
 #include "gen/store_msg.h"
 #include "lib/die.h"
+#include "lib/lack.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -171,7 +172,7 @@ void gate_chat(struct gate_call *call)
 	buf_init(&request, GATE_REPLY_MAX);
 	const struct json *body = json_parse(&arena, call->body.p, call->body.n, JSON_DEPTH_MODEL, GATE_NODES, &why);
 	if (!body) {
-		gate_fail(call, ERR_INVALID_JSON, NULL);
+		gate_fail(call, lack_or(ERR_INVALID_JSON), NULL);
 		return;
 	}
 	enum err e = policy_strict(body, call->claims.model, &request, field);

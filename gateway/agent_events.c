@@ -8,6 +8,7 @@
 #include "gen/schema.h"
 #include "gen/store_msg.h"
 #include "lib/digest.h"
+#include "lib/lack.h"
 #include "lib/own.h"
 #include "lib/text.h"
 #include <errno.h>
@@ -255,7 +256,7 @@ static enum err put_request(struct gate_call *call, struct ask *a, struct batch 
 	if (e != ERR_OK)
 		return e;
 	if (!sha256(m.data.p, m.data.n, digest))
-		return ERR_INTERNAL_ERROR;
+		return lack_error();
 	e = st_call_approval_ask(a, &m, NULL, &ok, NULL);
 	if (e == ERR_OK)
 		b->accepted++;
@@ -286,14 +287,18 @@ static enum err take_batch(struct gate_call *call, struct batch *b, char field[S
 	arena_init(&arena, GATE_ARENA);
 	const struct json *body = json_parse(&arena, call->body.p, call->body.n, JSON_DEPTH, GATE_NODES, NULL);
 	if (!body)
-		return ERR_INVALID_JSON;
+		return lack_or(ERR_INVALID_JSON);
 	enum err e = schema_check(&schema_event_append, body, field);
 	unsigned i = 0;
-	for (const struct json *l = e == ERR_OK ? json_get(body, "lines")->child : NULL; l; l = l->next, i++)
-		if (!take_line(b, call->claims.run, l)) {
+	for (const struct json *l = e == ERR_OK ? json_get(body, "lines")->child : NULL; l; l = l->next, i++) {
+		errno = 0;
+		if (take_line(b, call->claims.run, l))
+			continue;
+		e = lack_or(ERR_INVALID_EVENT_APPEND);
+		if (e == ERR_INVALID_EVENT_APPEND)
 			snprintf(field, SCHEMA_FIELD, "lines[%u]", i);
-			return ERR_INVALID_EVENT_APPEND;
-		}
+		return e;
+	}
 	return e;
 }
 
@@ -302,7 +307,7 @@ void gate_events(struct gate_call *call)
 	own_free struct batch *b = calloc(1, sizeof *b);
 	own_free uint8_t *list = malloc(LIST_MAX);
 	char field[SCHEMA_FIELD] = "";
-	enum err e = ERR_INTERNAL_ERROR;
+	enum err e = ERR_RESOURCES_EXHAUSTED;
 	struct jw w;
 
 	if (b && list) {

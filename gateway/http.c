@@ -7,6 +7,7 @@
 #include "gen/audit.h"
 #include "gen/routes.h"
 #include "lib/die.h"
+#include "lib/lack.h"
 #include "lib/own.h"
 #include <fcntl.h>
 #include <microhttpd.h>
@@ -39,9 +40,10 @@ void gate_fail(struct gate_call *call, enum err e, const char *field)
 static enum MHD_Result send_reply(struct gate_call *call, struct MHD_Connection *c, bool close)
 {
 	if (buf_failed(&call->reply)) {
+		enum err e = lack_error();
 		buf_free(&call->reply);
 		buf_init(&call->reply, GATE_REPLY_MAX);
-		gate_fail(call, ERR_INTERNAL_ERROR, NULL);
+		gate_fail(call, e, NULL);
 	}
 	struct MHD_Response *r = MHD_create_response_from_buffer(call->reply.n, call->reply.p, MHD_RESPMEM_MUST_COPY);
 	if (!r)

@@ -6,6 +6,7 @@
 #include "gateway/gateway.h"
 #include "gen/limits.h"
 #include "gen/schema.h"
+#include "lib/lack.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -192,10 +193,10 @@ enum err policy_strict(const struct json *body, const char *model, struct buf *o
 		jw_key(&w, "tools");
 		jw_raw(&w, list.p, list.n);
 		if (buf_failed(&list))
-			buf_fail(out, EINVAL);
+			buf_fail(out, errno);
 	}
 	jw_kbool(&w, "stream", false);
 	jw_kint(&w, "max_tokens", MODEL_MAX_TOKENS);
 	jw_close(&w, '}');
-	return buf_failed(out) || buf_failed(&part) ? ERR_REQUEST_TOO_LARGE : ERR_OK;
+	return buf_failed(out) || buf_failed(&part) ? lack_or(ERR_REQUEST_TOO_LARGE) : ERR_OK;
 }

@@ -7,6 +7,7 @@
 #include "gateway/gateway.h"
 #include "gen/limits.h"
 #include "lib/die.h"
+#include "lib/lack.h"
 #include "lib/own.h"
 #include <arpa/inet.h>
 #include <curl/curl.h>
@@ -226,7 +227,7 @@ static CURLcode fly(const struct app *app, struct line *l, struct flight *flight
 		if (msg->msg == CURLMSG_DONE)
 			result = msg->data.result;
 	if (m != CURLM_OK)
-		result = CURLE_FAILED_INIT;
+		result = m == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_FAILED_INIT;
 	if (result != CURLE_OK || curl_easy_getinfo(l->handle, CURLINFO_ACTIVESOCKET, &l->fd) != CURLE_OK)
 		l->fd = CURL_SOCKET_BAD;
 	curl_multi_remove_handle(l->multi, l->handle);
@@ -318,6 +319,8 @@ static enum err transfer_error(CURLcode c, const struct transfer *t)
 {
 	if (t->too_large)
 		return ERR_MODEL_RESPONSE_TOO_LARGE;
+	if (buf_failed(t->body))
+		return lack_or(ERR_INVALID_MODEL_RESPONSE);
 	switch ((int)c) {
 	case CURLE_OK:
 		return ERR_OK;
@@ -325,6 +328,8 @@ static enum err transfer_error(CURLcode c, const struct transfer *t)
 		return ERR_MODEL_RESPONSE_TOO_LARGE;
 	case CURLE_OPERATION_TIMEDOUT:
 		return ERR_MODEL_TIMEOUT;
+	case CURLE_OUT_OF_MEMORY:
+		return ERR_RESOURCES_EXHAUSTED;
 	case CURLE_PARTIAL_FILE:
 	case CURLE_WRITE_ERROR:
 	case CURLE_WEIRD_SERVER_REPLY:
@@ -377,7 +382,9 @@ static enum err judge(CURL *h, const struct upstream_target *target, struct upst
 	arena_init(&arena, 16 * BODY_CAP);
 	const struct json *body =
 	    json_parse(&arena, answer->body.p, answer->body.n, JSON_DEPTH_MODEL, BODY_CAP / 10, NULL);
-	if (!body || answer->status < 200)
+	if (!body)
+		return lack_or(ERR_INVALID_MODEL_RESPONSE);
+	if (answer->status < 200)
 		return ERR_INVALID_MODEL_RESPONSE;
 	const struct json *usage = body->type == JSON_OBJECT ? json_get(body, "usage") : NULL;
 	answer->prompt_tokens = usage_number(usage, "prompt_tokens");
@@ -399,7 +406,7 @@ enum err upstream_call(const struct app *app, const struct upstream_target *targ
 	long status = 0;
 	struct line line;
 	struct curl_slist *headers = make_headers(target);
-	enum err e = ERR_INTERNAL_ERROR;
+	enum err e = ERR_RESOURCES_EXHAUSTED; /* the one reason for which these fail */
 
 	if (take(app->upstream, &line) && headers && set_up(line.handle, target, app->model_timeout_ms, headers, &t)) {
 		CURLcode c = fly(app, &line, flight);

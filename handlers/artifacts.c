@@ -97,21 +97,29 @@ void handle_artifact_list(struct request *rq, struct reply *rp)
 	reply_json(rp, 200, &b);
 }
 
+/* The next bytes of size that are there. */
+static ssize_t read_some(int fd, char chunk[COPY_BYTES], uint64_t at, uint64_t size)
+{
+	errno = 0; /* a file that is shorter than its record is a fault of ours */
+	return pread(fd, chunk, size - at < COPY_BYTES ? (size_t)(size - at) : COPY_BYTES, (off_t)at);
+}
+
 static void send_blob(struct reply *rp, int fd, uint64_t size, const char *filename)
 {
 	char chunk[COPY_BYTES];
-	uint64_t at = 0;
+	ssize_t got = size > 0 ? read_some(fd, chunk, 0, size) : 0;
+	if (size > 0 && got <= 0) {
+		reply_error(rp, lack_error(), NULL, NULL);
+		return;
+	}
 	reply_head(
 	    rp, (struct reply_head){.status = 200, .type = text_type, .filename = filename, .length = (int64_t)size});
-	while (at < size && !rp->failed) {
-		size_t want = size - at < sizeof chunk ? (size_t)(size - at) : sizeof chunk;
-		ssize_t got = pread(fd, chunk, want, (off_t)at);
-		if (got <= 0) {
-			rp->failed = true; /* shorter than announced: the web server sees the answer break off */
-			return;
-		}
+	for (uint64_t at = 0; at < size && !rp->failed;) {
 		reply_body(rp, chunk, (size_t)got);
 		at += (uint64_t)got;
+		got = at < size ? read_some(fd, chunk, at, size) : 0;
+		if (at < size && got <= 0)
+			rp->failed = true; /* shorter than announced: the web server sees the answer break off */
 	}
 }
 

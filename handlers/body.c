@@ -93,10 +93,9 @@ enum err body_read(const struct arrival *in, const struct route *route, struct b
 enum err body_json(struct arena *a, const struct buf *body, const struct json **json, const char **why)
 {
 	struct json_fault fault = {0};
-	errno = 0;
 	*json = json_parse(a, body->p != NULL ? (const void *)body->p : "", body->n, JSON_DEPTH, BODY_NODES, &fault);
 	*why = fault.why;
 	if (*json == NULL)
-		return lack() ? ERR_RESOURCES_EXHAUSTED : ERR_INVALID_JSON;
+		return lack_or(ERR_INVALID_JSON);
 	return (*json)->type == JSON_OBJECT ? ERR_OK : ERR_INVALID_JSON_OBJECT;
 }

@@ -93,5 +93,5 @@ void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, 
 	if (take_body(&rq, rp))
 		found.route->handle(&rq, rp);
 	if (rp->status == 0)
-		reply_error(rp, rp->error == ERR_RESOURCES_EXHAUSTED ? rp->error : ERR_INTERNAL_ERROR, NULL, NULL);
+		reply_error(rp, rp->lacked ? rp->error : ERR_INTERNAL_ERROR, NULL, NULL);
 }

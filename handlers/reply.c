@@ -41,8 +41,12 @@ void reply_flush(struct reply *rp)
 static void send_json(struct reply *rp, struct reply_head head, struct buf *json)
 {
 	if (buf_failed(json)) {
-		if (rp->error != ERR_INTERNAL_ERROR && rp->error != ERR_RESOURCES_EXHAUSTED)
-			reply_error(rp, lack_error(), NULL, NULL);
+		rp->error = lack_error();
+		/* As an error, once; dispatch() makes the last try. */
+		if (!rp->lacked) {
+			rp->lacked = true;
+			reply_error(rp, rp->error, NULL, NULL);
+		}
 		return;
 	}
 	head.type = "application/json";

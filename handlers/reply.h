@@ -35,6 +35,7 @@ struct reply {
 	unsigned status; /* 0: nothing was sent yet */
 	enum err error;
 	bool failed; /* the peer is gone */
+	bool lacked; /* an answer could not be composed; error says why */
 };
 
 void reply_init(struct reply *rp, struct reply_out out, const char *request_id);
@@ -43,7 +44,7 @@ void reply_head(struct reply *rp, struct reply_head head);
 void reply_body(struct reply *rp, const void *p, size_t n);
 /* What was written so far leaves now, not when there is more of it. */
 void reply_flush(struct reply *rp);
-/* A whole JSON answer. A buf that failed becomes internal_error. */
+/* A whole JSON answer. A buf that failed becomes the error that its errno is told as. */
 void reply_json(struct reply *rp, unsigned status, struct buf *json);
 /* The same with Retry-After, for answers that say "later". */
 void reply_json_retry(struct reply *rp, unsigned status, struct buf *json);

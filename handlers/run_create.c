@@ -45,9 +45,7 @@ static int give(const struct request *rq, const struct buf *b, const char *name,
 		*in = (struct wire_bytes){b->p, (uint32_t)b->n};
 		return rq->app->empty;
 	}
-	*made = bundle_new(name);
-	if (*made < 0 || !write_all(*made, b->p, b->n) || !bundle_seal(*made))
-		return -1;
+	*made = bundle_of(name, b->p, b->n);
 	return *made;
 }
 
@@ -129,5 +127,9 @@ void handle_run_create(struct request *rq, struct reply *rp)
 	jw_key(&w, "links");
 	links_write(&w, rq->in->mount, id);
 	jw_close(&w, '}');
-	reply_json_at(rp, 202, link_to(rq->arena, rq->in->mount, id, ""), NULL, &b);
+	const char *location = link_to(rq->arena, rq->in->mount, id, "");
+	if (location == NULL)
+		reply_error(rp, lack_error(), NULL, NULL);
+	else
+		reply_json_at(rp, 202, location, NULL, &b);
 }

@@ -4,6 +4,8 @@
  */
 #include "lib/buf.h"
 #include "lib/chan.h"
+#include "lib/num.h"
+#include "lib/own.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +33,16 @@ static bool put_at(int fd, off_t at, const void *p, size_t n)
 		n -= (size_t)done;
 	}
 	return true;
+}
+
+int bundle_of(const char *name, const void *p, size_t n)
+{
+	own_fd int fd = bundle_new(name);
+	if (fd >= 0 && write_all(fd, p, n) && lseek(fd, 0, SEEK_SET) == 0 && bundle_seal(fd))
+		return steal_fd(&fd);
+	if (errno == ENOSPC)
+		errno = ENOMEM; /* an anonymous file has no disk: its room is memory */
+	return -1;
 }
 
 void bundle_put(struct buf *b, const void *frame, size_t n)

@@ -35,6 +35,8 @@ enum { CHAN_SMALL = 16000 };
 struct buf;
 /* An anonymous file for frames. Sealable; close-on-exec. */
 int bundle_new(const char *name);
+/* One that holds these bytes, sealed, its offset at their beginning. -1 with errno, ENOMEM where there is no room. */
+int bundle_of(const char *name, const void *p, size_t n);
 /* The same in memory, for bundle_new's file or for a message that has room for all of it. */
 void bundle_put(struct buf *b, const void *frame, size_t n);
 /* Appends a u32 length and the frame. False with errno. */

@@ -5,13 +5,19 @@
 #include <openssl/hmac.h>
 #include <unistd.h>
 
+/* The one reason that OpenSSL has for failing at any of this. */
+static bool no_memory(void)
+{
+	errno = ENOMEM;
+	return false;
+}
+
 bool sha256(const void *p, size_t n, uint8_t out[SHA256_SIZE])
 {
 	unsigned len = 0;
 	if (EVP_Digest(p, n, out, &len, EVP_sha256(), NULL) == 1 && len == SHA256_SIZE)
 		return true;
-	errno = ENOMEM; /* the one reason that OpenSSL has for it */
-	return false;
+	return no_memory();
 }
 
 static bool digest_fd(EVP_MD_CTX *ctx, int fd, uint64_t *size)
@@ -25,7 +31,7 @@ static bool digest_fd(EVP_MD_CTX *ctx, int fd, uint64_t *size)
 		if (got <= 0)
 			return got == 0;
 		if (EVP_DigestUpdate(ctx, block, (size_t)got) != 1)
-			return false;
+			return no_memory();
 		*size += (uint64_t)got;
 	}
 }
@@ -35,9 +41,12 @@ bool sha256_fd(int fd, uint8_t out[SHA256_SIZE], uint64_t *size)
 	uint64_t read_size;
 	unsigned len = 0;
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	bool ok = ctx != NULL && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1 && digest_fd(ctx, fd, &read_size) &&
-		  EVP_DigestFinal_ex(ctx, out, &len) == 1 && len == SHA256_SIZE;
+	bool ok = (ctx != NULL && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1) || no_memory();
+	ok = ok && digest_fd(ctx, fd, &read_size);
+	ok = ok && ((EVP_DigestFinal_ex(ctx, out, &len) == 1 && len == SHA256_SIZE) || no_memory());
+	int why = errno;
 	EVP_MD_CTX_free(ctx);
+	errno = why;
 	if (ok && size != NULL)
 		*size = read_size;
 	return ok;
@@ -48,7 +57,7 @@ bool hmac_sha256(const void *key, size_t keylen, const void *p, size_t n, uint8_
 	unsigned len = 0;
 	if (keylen > INT32_MAX)
 		return false;
-	return HMAC(EVP_sha256(), key, (int)keylen, p, n, out, &len) != NULL && len == SHA256_SIZE;
+	return (HMAC(EVP_sha256(), key, (int)keylen, p, n, out, &len) != NULL && len == SHA256_SIZE) || no_memory();
 }
 
 void hex(const uint8_t *p, size_t n, char *out)

@@ -7,6 +7,7 @@
 
 enum { SHA256_SIZE = 32, SHA256_HEX = 65 };
 
+/* False with errno, of all three. */
 bool sha256(const void *p, size_t n, uint8_t out[SHA256_SIZE]);
 bool sha256_fd(int fd, uint8_t out[SHA256_SIZE], uint64_t *size); /* by pread from offset 0 */
 bool hmac_sha256(const void *key, size_t keylen, const void *p, size_t n, uint8_t out[SHA256_SIZE]);

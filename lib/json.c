@@ -5,6 +5,7 @@
  * Nothing here recurses.
  */
 #include "lib/json.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yajl/yajl_parse.h>
@@ -277,11 +278,14 @@ struct json *json_parse(struct arena *a, const void *p, size_t n, unsigned max_d
 {
 	struct parse state = {.a = a, .max_depth = max_depth, .max_nodes = max_nodes};
 	size_t at = 0;
+	errno = 0;
 	if (state.max_depth > DEPTH_CEILING)
 		state.max_depth = DEPTH_CEILING;
 	const char *why = parse(&state, p, n, &at);
 	if (why == NULL)
 		return state.root;
+	if (errno == EOVERFLOW) /* of the arena: the caller's bound */
+		errno = 0;
 	if (fault != NULL)
 		*fault = (struct json_fault){.why = why, .at = at};
 	return NULL;

@@ -28,7 +28,8 @@ struct json_fault {
 	size_t at;       /* byte offset, where known */
 };
 
-/* Everything lives in the arena. NULL: not acceptable; fault (may be NULL) says why. */
+/* Everything lives in the arena. NULL: not acceptable; fault (may be NULL) says why. errno is 0 then where the text is
+ * at fault, and says what was lacking otherwise (lib/lack.h). */
 struct json *json_parse(struct arena *a, const void *p, size_t n, unsigned max_depth, size_t max_nodes,
 			struct json_fault *fault);
 /* Strict UTF-8 (RFC 3629). False: *at is the first bad byte. */

@@ -6,6 +6,7 @@
 #include "lib/token.h"
 #include "lib/digest.h"
 #include "lib/json.h"
+#include "lib/lack.h"
 #include "lib/num.h"
 #include <stdio.h>
 #include <string.h>
@@ -24,19 +25,21 @@ const char *token_audience_name(enum token_audience a)
 	return (unsigned)a < TOKEN_AUDIENCE__COUNT ? names[a] : "";
 }
 
-void token_kid(const struct secret *key, char out[9])
+bool token_kid(const struct secret *key, char out[9])
 {
 	uint8_t text[sizeof kid_label + SECRET_MAX], digest[SHA256_SIZE] = {0};
 	char digits[SHA256_HEX];
 	memcpy(text, kid_label, sizeof kid_label);
 	if (key->n > 0)
 		memcpy(text + sizeof kid_label, key->p, key->n);
-	if (!sha256(text, sizeof kid_label + key->n, digest))
-		memset(digest, 0, sizeof digest);
+	bool ok = sha256(text, sizeof kid_label + key->n, digest);
+	int why = errno;
 	wipe(text, sizeof text);
 	hex(digest, sizeof digest, digits);
 	memcpy(out, digits, 8);
 	out[8] = 0;
+	errno = why;
+	return ok;
 }
 
 /* The one spelling of these claims. */
@@ -76,7 +79,8 @@ bool token_mint(const struct secret *key, enum token_audience aud, const char *r
 	    !copy_text(c.tenant, sizeof c.tenant, tenant) || !copy_text(c.model, sizeof c.model, model) ||
 	    !utf8_valid(model, strlen(model), NULL))
 		return false;
-	token_kid(key, c.kid);
+	if (!token_kid(key, c.kid))
+		return false;
 	own_buf struct buf b;
 	buf_init(&b, PAYLOAD_MAX);
 	write_claims(&b, &c);
@@ -102,7 +106,7 @@ static bool mac_matches(const struct secret *key, const char *text, size_t n, co
 		return false;
 	bool done = hmac_sha256(key->p, key->n, text, n, right);
 	if (!done)
-		*e = ERR_INTERNAL_ERROR;
+		*e = lack_error();
 	bool ok = done && secret_equal(right, sizeof right, mac, SHA256_SIZE);
 	wipe(right, sizeof right);
 	return ok;
@@ -162,9 +166,11 @@ enum err token_verify(const struct secret *key, const struct secret *next, const
 	if (!by_key && !by_next)
 		return e;
 	long len = b64url_decode(token, head, payload, sizeof payload);
+	errno = 0;
 	if (len <= 0 || !read_claims(payload, (size_t)len, &c))
-		return ERR_INVALID_RUN_TOKEN;
-	token_kid(by_key ? key : next, kid);
+		return lack_or(ERR_INVALID_RUN_TOKEN);
+	if (!token_kid(by_key ? key : next, kid))
+		return lack_error();
 	if (strcmp(kid, c.kid) != 0 || c.audience != want)
 		return ERR_INVALID_RUN_TOKEN;
 	if (c.exp - c.iat != TOKEN_LIFE_SECONDS || c.iat > now + TOKEN_SKEW_SECONDS || c.exp <= now)
@@ -215,7 +221,7 @@ enum err principal_parse(const char *s, size_t n, enum principal_kind *kind, cha
 		if (!alnum(s[i]) && s[i] != '-' && s[i] != '_')
 			return ERR_UNAUTHORIZED;
 	if (!sha256(s, n, hash))
-		return ERR_INTERNAL_ERROR;
+		return lack_error();
 	memcpy(id, s + PREFIX_LEN, PRINCIPAL_ID_LEN);
 	id[PRINCIPAL_ID_LEN] = 0;
 	*kind = k;

@@ -29,15 +29,15 @@ struct token_claims {
 
 /* The path the audience names in `aud`, such as "/internal/v1/chat/completions". */
 const char *token_audience_name(enum token_audience a);
-/* kid of a secret: the first 8 hex digits of its SHA-256 under a fixed label. out: 9 bytes. */
-void token_kid(const struct secret *key, char out[9]);
-/* Writes a NUL-terminated token for [now, now + 300]. False: secret under 32 bytes, a value too long. */
+/* kid of a secret: the first 8 hex digits of its SHA-256 under a fixed label. out: 9 bytes. False with errno. */
+bool token_kid(const struct secret *key, char out[9]);
+/* Writes a NUL-terminated token for [now, now + 300]. False: secret under 32 bytes, a value too long, no memory. */
 bool token_mint(const struct secret *key, enum token_audience aud, const char *run, const char *tenant,
 		const char *model, int64_t now, char out[TOKEN_MAX + 1]);
 /*
  * Verifies in the order of R-42 against key, then next (may be NULL), for the wanted audience.
- * ERR_OK, ERR_INVALID_RUN_TOKEN or ERR_EXPIRED_RUN_TOKEN; claims are set only with ERR_OK. ERR_INTERNAL_ERROR: there
- * was no memory to find out.
+ * ERR_OK, ERR_INVALID_RUN_TOKEN or ERR_EXPIRED_RUN_TOKEN; claims are set only with ERR_OK. ERR_RESOURCES_EXHAUSTED:
+ * there was no memory to find out.
  */
 enum err token_verify(const struct secret *key, const struct secret *next, const char *token, size_t n,
 		      enum token_audience want, int64_t now, struct token_claims *claims);
@@ -51,7 +51,7 @@ enum principal_kind { PRINCIPAL_API = 1, PRINCIPAL_DEVICE = 2 };
 enum { RIGHT_APPROVE = 1, RIGHT_METRICS = 2 };
 void principal_mint(enum principal_kind kind, char out[PRINCIPAL_TOKEN_LEN + 1]);
 /* Splits without looking at the secret part beyond its alphabet. ERR_UNAUTHORIZED: not of the form;
- * ERR_INTERNAL_ERROR: the hash could not be made. */
+ * ERR_RESOURCES_EXHAUSTED: the hash could not be made. */
 enum err principal_parse(const char *s, size_t n, enum principal_kind *kind, char id[PRINCIPAL_ID_LEN + 1],
 			 uint8_t hash[32]);
 #endif

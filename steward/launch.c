@@ -7,6 +7,7 @@
 #include "gen/store_msg.h"
 #include "lib/chan.h"
 #include "lib/die.h"
+#include "lib/lack.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/token.h"
@@ -79,8 +80,9 @@ static enum err prepare(struct app *app, struct run *r, int request_fd, const ch
 	enum err e = request_read(&r->rq, request_fd);
 	if (e != ERR_OK)
 		return e;
+	errno = 0;
 	r->bundle_fd = work_bundle(app, r);
-	return r->bundle_fd < 0 ? ERR_INTERNAL_ERROR : ERR_OK;
+	return r->bundle_fd < 0 ? lack_error() : ERR_OK;
 }
 
 static void start(struct app *app, struct waiting *w)

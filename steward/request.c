@@ -3,6 +3,7 @@
  * strictly and bounded, since what follows from it is what a check must match.
  */
 #include "steward/request.h"
+#include "lib/lack.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,10 +65,13 @@ enum err request_read(struct request *rq, int fd)
 {
 	*rq = (struct request){0};
 	arena_init(&rq->arena, 16 * (size_t)REQUEST_BYTES);
+	errno = 0;
 	if (!read_text(rq, fd))
-		return ERR_INTERNAL_ERROR;
+		return lack_error();
 	rq->root = json_parse(&rq->arena, rq->text, rq->text_n, JSON_DEPTH, NODES, NULL);
-	if (rq->root == NULL || rq->root->type != JSON_OBJECT)
+	if (rq->root == NULL)
+		return lack_error();
+	if (rq->root->type != JSON_OBJECT)
 		return ERR_INTERNAL_ERROR;
 	rq->instruction = text_of(json_get(rq->root, "instruction"));
 	bool ok = rq->instruction != NULL && read_paths(rq, json_get(rq->root, "allowedPaths")) &&

@@ -34,7 +34,7 @@ struct request_facts {
 	unsigned gateway_port;
 };
 
-/* Reads fd from offset 0. ERR_INTERNAL_ERROR: it is not what the store was given. */
+/* Reads fd from offset 0. ERR_INTERNAL_ERROR: it is not what the store was given; or what was lacking (lib/lack.h). */
 enum err request_read(struct request *rq, int fd);
 void request_free(struct request *rq);
 void request_write(struct buf *out, const struct request *rq, const struct request_facts *f);

@@ -14,6 +14,7 @@
  */
 #include "steward/run.h"
 #include "lib/die.h"
+#include "lib/lack.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "steward/control.h"
@@ -146,6 +147,15 @@ static unsigned bit(enum box_kind kind)
 	return 1u << kind;
 }
 
+/* What was to be made could not be; errno says why. */
+static void lacks(struct app *app, struct run *r, const char *what)
+{
+	enum err e = lack_error();
+	log_error("run %s: %s could not be made: %m", r->run, what);
+	fail(r, e, REASON_INTERNAL_ERROR);
+	run_settle(app, r);
+}
+
 static void spawn(struct app *app, struct run *r)
 {
 	enum box_kind kind = steps[r->step].kind;
@@ -154,8 +164,7 @@ static void spawn(struct app *app, struct run *r)
 	if (*result < 0)
 		*result = launch_result();
 	if (*result < 0) {
-		fail(r, ERR_INTERNAL_ERROR, REASON_INTERNAL_ERROR);
-		run_settle(app, r);
+		lacks(app, r, "a file for its result");
 		return;
 	}
 	r->boxes |= bit(kind);
@@ -214,9 +223,7 @@ static void begin_judge(struct app *app, struct run *r)
 		return;
 	}
 	if (!judge_start(&r->judge, r->upload_fd, r->work_fd, &rules, launch_forget, app)) {
-		log_error("run %s: the judge could not be started: %m", r->run);
-		run_fail(r, ERR_INTERNAL_ERROR, REASON_INTERNAL_ERROR);
-		run_settle(app, r);
+		lacks(app, r, "the judge");
 		return;
 	}
 	enter(r, STEP_JUDGE, 0);
@@ -225,10 +232,10 @@ static void begin_judge(struct app *app, struct run *r)
 static void begin_check(struct app *app, struct run *r)
 {
 	drop_fd(&r->bundle_fd);
+	errno = 0;
 	r->bundle_fd = launch_check_bundle(r);
 	if (r->bundle_fd < 0) {
-		fail(r, ERR_INTERNAL_ERROR, REASON_INTERNAL_ERROR);
-		run_settle(app, r);
+		lacks(app, r, "the upload for a check");
 		return;
 	}
 	if (r->check_at == 0 && !r->comparing)

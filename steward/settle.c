@@ -1,11 +1,12 @@
 /*
- * See settle.h. Only an absent store makes it wait: any other refusal is logged and the next part follows,
- * because a run that never ends is worse than one that lacks an artifact.
+ * See settle.h. Only an absent store and want of memory or descriptors make it wait: any other refusal is logged and
+ * the next part follows, because a run that never ends is worse than one that lacks an artifact.
  */
 #include "steward/settle.h"
 #include "gen/run_fsm.h"
 #include "gen/store_msg.h"
 #include "lib/die.h"
+#include "lib/lack.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "steward/report.h"
@@ -27,6 +28,12 @@ static const struct part parts[] = {{ART_REQUEST, report_request},
 				    {ART_TEST_LOG, report_test_log},
 				    {ART_RESULT, report_result}};
 
+/* Of an artifact: try again. A disk that is full for it stays so for too long. */
+static bool passes(enum err e)
+{
+	return e == ERR_STORE_UNAVAILABLE || e == ERR_RESOURCES_EXHAUSTED;
+}
+
 static enum err put_artifacts(struct app *app, struct run *r)
 {
 	enum err first = ERR_OK;
@@ -38,9 +45,9 @@ static enum err put_artifacts(struct app *app, struct run *r)
 			continue;
 		buf_init(&b, PARTS_BYTES);
 		parts[i].write(&b, r);
-		enum err e =
-		    buf_failed(&b) ? ERR_SANDBOX_ARTIFACTS_INVALID : tell_artifact(app, r, parts[i].name, b.p, b.n);
-		if (e == ERR_STORE_UNAVAILABLE)
+		enum err e = buf_failed(&b) ? lack_or(ERR_SANDBOX_ARTIFACTS_INVALID)
+					    : tell_artifact(app, r, parts[i].name, b.p, b.n);
+		if (passes(e))
 			return e;
 		if (first == ERR_OK)
 			first = e;
@@ -125,7 +132,7 @@ bool settle_try(struct app *app, struct run *r)
 	/* The artifacts tell the end as it will be committed, so the end is decided before they are written. */
 	decide(r);
 	enum err e = put_artifacts(app, r);
-	if (e == ERR_STORE_UNAVAILABLE)
+	if (passes(e))
 		return false;
 	if (e != ERR_OK && r->error == ERR_OK) {
 		run_fail(r, e, REASON_ARTIFACTS_NOT_STORED);

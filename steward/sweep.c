@@ -7,6 +7,7 @@
 #include "gen/run_fsm.h"
 #include "gen/store_msg.h"
 #include "lib/die.h"
+#include "lib/lack.h"
 #include "lib/num.h"
 #include "steward/run.h"
 #include "steward/tell.h"
@@ -76,7 +77,7 @@ static bool page(struct app *app, char tenant[129], char run[129], enum err *e)
 	buf_init(&items, ASK_BUFFER);
 	buf_add(&items, answer.items.p, answer.items.n);
 	if (buf_failed(&items)) {
-		*e = ERR_INTERNAL_ERROR;
+		*e = lack_error();
 		return false;
 	}
 	struct wire_bytes rest = {items.p, (uint32_t)items.n};

@@ -6,6 +6,7 @@
 #include "gen/store_msg.h"
 #include "lib/chan.h"
 #include "lib/die.h"
+#include "lib/lack.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/token.h"
@@ -175,9 +176,9 @@ enum err tell_artifact(struct app *app, struct run *r, enum artifact name, const
 	struct st_ok answer;
 	if ((r->artifacts & (1u << name)) != 0)
 		return ERR_OK;
-	own_fd int fd = bundle_new("artifact");
-	if (fd < 0 || !write_all(fd, p, n) || !bundle_seal(fd))
-		return ERR_INTERNAL_ERROR;
+	own_fd int fd = bundle_of("artifact", p, n);
+	if (fd < 0)
+		return lack_error();
 	struct st_artifact_put m = {.tenant = r->tenant, .run = r->run, .name = (uint8_t)name};
 	enum err e = tell_heard(app, st_call_artifact_put(app->store, &m, &fd, &answer, NULL));
 	if (e == ERR_OK)

@@ -42,11 +42,10 @@ static struct key key_of(const uint8_t sha[BLOB_SHA])
 
 static enum err file_error(const char *doing)
 {
-	if (errno == ENOSPC || errno == EDQUOT)
-		return ERR_STORAGE_FULL;
-	log_error("blobs: %s: %m", doing);
-	/* Whoever waits for a store that is away waits for this one, too. */
-	return lack() ? ERR_STORE_UNAVAILABLE : ERR_INTERNAL_ERROR;
+	enum err e = store_error(errno);
+	if (e != ERR_STORAGE_FULL)
+		log_error("blobs: %s: %m", doing);
+	return e;
 }
 
 /* Reads what is there now. NULL with *e. */
@@ -60,20 +59,25 @@ static uint8_t *slurp(int fd, uint64_t max, size_t *n, enum err *e)
 	if (st.st_size < 0 || (uint64_t)st.st_size > max)
 		return NULL;
 	size_t size = (size_t)st.st_size, got = 0;
-	uint8_t *p = malloc(size + 1);
-	*e = p == NULL ? file_error("memory") : ERR_INTERNAL_ERROR;
-	if (p == NULL)
+	own_free uint8_t *p = malloc(size + 1);
+	if (p == NULL) {
+		*e = file_error("memory");
 		return NULL;
+	}
 	while (got < size) {
 		ssize_t r = pread(fd, p + got, size - got, (off_t)got);
 		if (r < 0 && errno == EINTR)
 			continue;
-		if (r <= 0)
+		if (r < 0) {
+			*e = file_error("reading what came");
+			return NULL;
+		}
+		if (r == 0)
 			break;
 		got += (size_t)r;
 	}
 	*n = got; /* shrunk meanwhile: what was read is what counts */
-	return p;
+	return steal_ptr(p);
 }
 
 static enum err write_new(int dir, const uint8_t *p, size_t n, const char *name)
@@ -107,7 +111,7 @@ enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out)
 	if (p == NULL)
 		return e;
 	if (!sha256(p, n, out->sha))
-		return ERR_INTERNAL_ERROR;
+		return file_error("a digest");
 	out->size = n;
 	if (n <= BLOB_SMALL) {
 		/* One byte more, so that the bytes of an empty one are not NULL. */
@@ -134,7 +138,7 @@ enum err blob_small(struct wire_bytes bytes, struct blob *out)
 	*out = (struct blob){.size = bytes.n, .small = bytes.p};
 	if (bytes.n > BLOB_SMALL)
 		return ERR_REQUEST_TOO_LARGE;
-	return sha256(bytes.p, bytes.n, out->sha) ? ERR_OK : ERR_INTERNAL_ERROR;
+	return sha256(bytes.p, bytes.n, out->sha) ? ERR_OK : file_error("a digest");
 }
 
 static struct key use_of(const uint8_t sha[BLOB_SHA], const char *tenant, const char *run, const char *name)
@@ -216,14 +220,12 @@ void blob_undo(struct txn *t, const struct blob *b)
 static int show(struct wire_bytes record, enum err *e)
 {
 	struct rec_blob_content c;
-	own_fd int fd = -1;
 	if (!rec_get_blob_content(record.p, record.n, &c))
 		return -1;
-	fd = bundle_new("blob");
-	if (fd >= 0 && write_all(fd, c.content.p, c.content.n) && lseek(fd, 0, SEEK_SET) == 0 && bundle_seal(fd))
-		return steal_fd(&fd);
-	*e = file_error("showing one");
-	return -1;
+	int fd = bundle_of("blob", c.content.p, c.content.n);
+	if (fd < 0)
+		*e = file_error("showing one");
+	return fd;
 }
 
 int blob_read(struct txn *t, struct wire_bytes sha)

@@ -34,7 +34,7 @@ void blobs_close(struct blobs *b);
 /*
  * Copies the whole of fd, once, at most max bytes, and makes the copy durable unless it is a small one, which
  * blob_name writes; fd stays the caller's and may be changed by its sender at any time without harm.
- * ERR_REQUEST_TOO_LARGE, ERR_INVALID_REQUEST (no regular file), ERR_STORAGE_FULL, ERR_INTERNAL_ERROR.
+ * ERR_REQUEST_TOO_LARGE, ERR_INVALID_REQUEST (no regular file), ERR_STORAGE_FULL, or what store_error says.
  */
 enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out);
 /* A small one whose bytes came in the message, where they must stay until the transaction ends. */
@@ -49,7 +49,7 @@ bool blob_used(struct txn *t, const uint8_t sha[BLOB_SHA]);
 void blob_remove(struct txn *t, const uint8_t sha[BLOB_SHA]);
 /* The transaction that was to name it failed: removes the file that blob_take made. */
 void blob_undo(struct txn *t, const struct blob *b);
-/* A descriptor that can only be read; -1 with the transaction failed (ERR_INTERNAL_ERROR) when it is not there. */
+/* A descriptor that can only be read; -1 with the transaction failed when it is not there. */
 int blob_read(struct txn *t, struct wire_bytes sha);
 /* The same, but the bytes of a small one that is not empty are *bytes, until txn_free, and its descriptor is of an
  * empty file. */

@@ -6,6 +6,7 @@
 #include "lib/num.h"
 #include "store/bdb.h"
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,8 +59,10 @@ bool store_logs(struct store *s, store_name *row, void *with)
 
 int store_file(struct store *s, const char *name)
 {
-	if (strcmp(name, "pinfold.db") != 0 && !is_log(name))
+	if (strcmp(name, "pinfold.db") != 0 && !is_log(name)) {
+		errno = ENOENT;
 		return -1;
+	}
 	return openat(s->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 }
 

@@ -58,6 +58,12 @@ static void on_message(const DB_ENV *env, const char *prefix, const char *text)
 		log_warn("Berkeley DB: %s", text);
 }
 
+enum err store_error(int why)
+{
+	enum err e = lack_told(why);
+	return e == ERR_RESOURCES_EXHAUSTED ? ERR_STORE_UNAVAILABLE : e;
+}
+
 enum err bdb_error(struct store *s, int ret, const char *doing)
 {
 	if (ret == 0)
@@ -74,9 +80,7 @@ enum err bdb_error(struct store *s, int ret, const char *doing)
 		}
 	}
 	log_error("store: %s: %s", doing, db_strerror(ret));
-	/* It passes. Whoever waits for a store that is away waits for this one, too. */
-	errno = ret;
-	return lack() ? ERR_STORE_UNAVAILABLE : ERR_INTERNAL_ERROR;
+	return store_error(ret);
 }
 
 static void must(int ret, const char *doing)

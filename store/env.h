@@ -6,6 +6,7 @@
  */
 #ifndef STORE_ENV_H
 #define STORE_ENV_H
+#include "gen/errors.h"
 #include "store/figures.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +22,9 @@ struct store_stats {
 	struct figures figures;
 };
 
+/* What a failed call is told as, by its errno: a store that lacks anything but room on its disk is not available, for
+ * which whoever asks knows to wait. */
+enum err store_error(int why);
 /* state_dir: as configured; the environment is its sub-directory "store". Never NULL. */
 struct store *store_open(const char *state_dir);
 /* Another sub-directory: a restore makes its store beside the one in use. */

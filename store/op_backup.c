@@ -8,6 +8,7 @@
 #include "store/op.h"
 #include "store/upgrade.h"
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +75,13 @@ void st_on_backup_begin(struct st_from *from, uint64_t op, const struct st_backu
 	op_done(from, op, &t, e, e == ERR_OK ? st_put_backup_is(sv->frame, ST_MAXFRAME, op, &a) : 0, NULL, 0);
 }
 
+/* A file that cannot be opened: the asker's mistake, unless it is for a want. */
+static enum err refusal(void)
+{
+	enum err e = store_error(errno);
+	return e == ERR_INTERNAL_ERROR ? ERR_INVALID_REQUEST : e;
+}
+
 struct names {
 	struct wire_list list;
 	bool full;
@@ -112,7 +120,7 @@ void st_on_backup_logs(struct st_from *from, uint64_t op, const struct st_backup
 	(void)fds;
 	if (e == ERR_OK) {
 		store_flush(sv->store);
-		e = store_logs(sv->store, add_log, &n) ? ERR_OK : ERR_INTERNAL_ERROR;
+		e = store_logs(sv->store, add_log, &n) ? ERR_OK : store_error(errno);
 	}
 	answer_names(from, op, e, &n);
 }
@@ -126,11 +134,11 @@ void st_on_backup_read(struct st_from *from, uint64_t op, const struct st_backup
 	int fd = e == ERR_OK ? store_file(sv->store, m->name) : -1;
 	(void)fds;
 	if (e == ERR_OK && fd < 0)
-		e = ERR_INVALID_REQUEST;
+		e = refusal();
 	while (e == ERR_OK && a.data.n < PART) {
 		ssize_t n = pread(fd, part + a.data.n, PART - a.data.n, (off_t)(m->offset + a.data.n));
 		if (n < 0)
-			e = ERR_INTERNAL_ERROR;
+			e = store_error(errno);
 		if (n <= 0)
 			break;
 		a.data.n += (uint32_t)n;
@@ -160,6 +168,8 @@ void st_on_backup_blobs(struct st_from *from, uint64_t op, const struct st_backu
 	if (e == ERR_OK && !hex_name(m->folder, 2))
 		e = ERR_INVALID_REQUEST;
 	int n = e == ERR_OK ? scandirat(store_blobs(sv->store)->dir, m->folder, &list, plain, alphasort) : -1;
+	if (e == ERR_OK && n < 0 && errno != ENOENT)
+		e = store_error(errno);
 	for (int i = 0; i < n; i++) {
 		if (!names.full && strcmp(list[i]->d_name, m->after) > 0)
 			(void)add_name(&names, list[i]->d_name);
@@ -183,7 +193,7 @@ void st_on_backup_blob(struct st_from *from, uint64_t op, const struct st_backup
 	if (e == ERR_OK) {
 		(void)snprintf(name, sizeof name, "%.2s/%s", m->name, m->name);
 		fd[0] = openat(store_blobs(sv->store)->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		e = fd[0] < 0 ? ERR_INVALID_REQUEST : ERR_OK;
+		e = fd[0] < 0 ? refusal() : ERR_OK;
 	}
 	server_answer(from, op, e, e == ERR_OK ? st_put_backup_file(sv->frame, ST_MAXFRAME, op, &a) : 0, fd,
 		      e == ERR_OK ? 1 : 0);

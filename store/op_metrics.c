@@ -5,6 +5,7 @@
 #include "lib/buf.h"
 #include "store/op.h"
 #include "store/t_run.h"
+#include <errno.h>
 
 enum { TEXT_MAX = 60000, PROCESSES = 3 };
 
@@ -87,7 +88,7 @@ void st_on_metrics(struct st_from *from, uint64_t op, const struct st_metrics *m
 	put_processes(&b, sv);
 	put_refusals(&b, sv);
 	if (buf_failed(&b)) {
-		server_answer(from, op, ERR_INTERNAL_ERROR, 0, NULL, 0);
+		server_answer(from, op, store_error(errno), 0, NULL, 0);
 		return;
 	}
 	struct st_metrics_are a = {.text = {b.p, (uint32_t)b.n}};

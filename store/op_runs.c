@@ -12,6 +12,7 @@
 #include "store/t_idempotency.h"
 #include "store/t_run.h"
 #include "store/t_tenant.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -244,6 +245,8 @@ static void page_answer(struct st_run_page *a, struct listing *l)
 	if (l->more) {
 		a->next_created = l->next_created;
 		a->next_run = arena_dup(&l->t->arena, l->next_run, strlen(l->next_run));
+		if (a->next_run == NULL) /* a page that does not say where the next begins looks like the first */
+			txn_fail(l->t, store_error(errno));
 	}
 }
 

@@ -4,6 +4,7 @@
 #include "store/op.h"
 #include "store/t_run.h"
 #include "store/upgrade.h"
+#include <errno.h>
 #include <string.h>
 
 enum { CHECK_ROWS = 2000 };
@@ -102,7 +103,7 @@ static enum err op_store_check(struct txn *t, const struct st_store_check *m, in
 	a->table = (uint8_t)c.table;
 	uint8_t *next = arena_get(&t->arena, STORE_KEY);
 	if (next == NULL)
-		return ERR_INTERNAL_ERROR;
+		return store_error(errno);
 	memcpy(next, c.next.p, c.next.n);
 	a->after = (struct wire_bytes){next, (uint32_t)c.next.n};
 	a->rows = c.rows;

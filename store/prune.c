@@ -8,6 +8,7 @@
 #include "store/t_event.h"
 #include "store/t_idempotency.h"
 #include "store/t_token.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +62,7 @@ static bool prune_run(struct prune *p, struct txn *t, bool gone, struct pruned *
 		const char *tenant = arena_dup(&t->arena, row.tenant, strlen(row.tenant));
 		const char *run = arena_dup(&t->arena, row.run, strlen(row.run));
 		if (tenant == NULL || run == NULL) {
-			txn_fail(t, ERR_INTERNAL_ERROR);
+			txn_fail(t, store_error(errno));
 			return false;
 		}
 		run_remove(t, tenant, run, &r, by, NULL);

@@ -2,6 +2,8 @@
 #include "store/t_event.h"
 #include "gen/limits.h"
 #include "lib/num.h"
+#include "store/env.h"
+#include <errno.h>
 #include <string.h>
 
 enum {
@@ -60,7 +62,7 @@ bool event_addb(struct txn *t, const char *tenant, const char *run, struct rec_r
 		const char *type, const struct buf *data)
 {
 	if (buf_failed(data)) {
-		txn_fail(t, ERR_INTERNAL_ERROR);
+		txn_fail(t, store_error(errno));
 		return false;
 	}
 	return event_add(t, tenant, run, r, part, type, (struct wire_bytes){data->p, (uint32_t)data->n});

@@ -179,7 +179,7 @@ bool table_get(struct txn *t, enum table which, const struct key *key, struct wi
 	/* Berkeley DB's own memory is valid only until the next call. */
 	uint8_t *p = arena_get(&t->arena, v.size + 1);
 	if (p == NULL) {
-		txn_fail(t, lack() ? ERR_STORE_UNAVAILABLE : ERR_INTERNAL_ERROR);
+		txn_fail(t, store_error(errno));
 		return false;
 	}
 	memcpy(p, v.data, v.size);

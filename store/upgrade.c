@@ -8,6 +8,7 @@
 #include "lib/secret.h"
 #include "store/env.h"
 #include "store/t_run.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +74,7 @@ static enum err index_ended(struct store *s)
 {
 	struct ended_page *p = calloc(1, sizeof *p);
 	struct key all = {.n = 0};
-	enum err e = p == NULL ? ERR_INTERNAL_ERROR : ERR_OK;
+	enum err e = p == NULL ? store_error(errno) : ERR_OK;
 	bool more = true;
 	while (e == ERR_OK && more) {
 		struct txn t;
