@@ -17,16 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	LINES_MAX = 128,
-	TYPE_MAX = 64,
-	KEY_MAX = 128,
-	TEXT_CAP = 16000,
-	DATA_MAX = 64000,
-	LIST_MAX = 180000,
-	DATA_TOTAL = 1000000,
-	NUMBER_MAX = 32
-};
+enum { LINES_MAX = 128, TYPE_MAX = 64, DATA_MAX = 64000, LIST_MAX = 180000, DATA_TOTAL = 1000000, NUMBER_MAX = 32 };
 
 struct line {
 	char type[TYPE_MAX + 1];
@@ -47,32 +38,15 @@ struct batch {
 	unsigned listed;
 };
 
-/* Strings of data that have a tighter bound than TEXT_CAP, at its top level. */
-static const struct {
-	const char *key;
-	size_t cap;
-	enum text_kind kind;
-} caps[] = {{"request_id", 128, TEXT_LINE},
-	    {"action_id", 256, TEXT_LINE},
-	    {"effect", 64, TEXT_LINE},
-	    {"reason", 2000, TEXT_BODY},
-	    {"policy_reason", 2000, TEXT_BODY}};
-
 static void write_clean(struct jw *w, const struct json *v, unsigned depth);
 
 static void write_text(struct jw *w, const struct json *v, unsigned depth)
 {
-	size_t cap = TEXT_CAP;
-	enum text_kind kind = TEXT_BODY;
+	enum text_field f = depth == 1 && v->key ? text_field_of(v->key, false) : TEXT_F_EVENT;
 	struct buf b own_buf = {0};
 
-	for (size_t i = 0; depth == 1 && v->key && i < sizeof caps / sizeof caps[0]; i++)
-		if (strcmp(caps[i].key, v->key) == 0) {
-			cap = caps[i].cap;
-			kind = caps[i].kind;
-		}
 	buf_init(&b, DATA_TOTAL);
-	text_clean(&b, v->text, v->len, kind, cap);
+	text_field(&b, f, v->text, v->len);
 	jw_buf(w, &b);
 }
 
@@ -81,7 +55,7 @@ static bool key_clean(struct jw *w, const char *key)
 {
 	struct buf b own_buf = {0};
 	buf_init(&b, DATA_TOTAL);
-	bool changed = text_clean(&b, key, strlen(key), TEXT_LINE, KEY_MAX);
+	bool changed = text_field(&b, TEXT_F_KEY, key, strlen(key));
 	if (buf_failed(&b))
 		buf_fail(w->b, errno);
 	return !changed;

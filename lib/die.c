@@ -21,30 +21,26 @@ void log_open(const char *program)
 	program_name = program;
 }
 
-__attribute__((format(printf, 2, 0))) static void log_line(const char *severity, const char *fmt, va_list ap)
+unsigned log_byte(char out[LOG_BYTE], unsigned char c)
 {
 	static const char digits[] = "0123456789abcdef";
+	unsigned n = c >= 0x20 && c <= 0x7e ? 1 : LOG_BYTE;
+	memcpy(out, (char[]){n == 1 ? (char)c : '\\', 'x', digits[c >> 4], digits[c & 15]}, n);
+	return n;
+}
+
+__attribute__((format(printf, 2, 0))) static void log_line(const char *severity, const char *fmt, va_list ap)
+{
 	int saved = errno;
 	char text[LOG_TEXT];
 	char line[LOG_LINE];
 	errno = saved;
 	int n = vsnprintf(text, sizeof text, fmt, ap);
-	if (n < 0)
-		n = 0;
-	size_t len = (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
+	size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
 	int head = snprintf(line, 120, "%.60s: %s: ", program_name, severity);
 	size_t at = head > 0 ? (size_t)head : 0;
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)text[i];
-		if (c >= 0x20 && c <= 0x7e) {
-			line[at++] = (char)c;
-			continue;
-		}
-		line[at++] = '\\';
-		line[at++] = 'x';
-		line[at++] = digits[c >> 4];
-		line[at++] = digits[c & 15];
-	}
+	for (size_t i = 0; i < len; i++)
+		at += log_byte(line + at, (unsigned char)text[i]);
 	line[at++] = '\n';
 	for (size_t done = 0; done < at;) {
 		ssize_t w = write(STDERR_FILENO, line + done, at - done);

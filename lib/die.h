@@ -14,4 +14,7 @@ void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Ends the program with status 1; a failing system call's errno text is the caller's %m. */
 void fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 void panic(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+enum { LOG_BYTE = 4 };
+/* One byte as a log line shows it: itself if it is printable ASCII, otherwise \xNN. Returns how many were written. */
+unsigned log_byte(char out[LOG_BYTE], unsigned char c);
 #endif

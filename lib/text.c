@@ -1,51 +1,67 @@
 /*
- * Foreign text made harmless, in the order control characters, hidden characters, length. Body text loses
- * exactly the characters of the first two lists; one-line labels also lose whatever else shows nothing:
- * default-ignorable characters, line and paragraph separators, interlinear marks, noncharacters.
- * Code points without an assigned character are kept for now: the C library's tables do not tell them
- * apart reliably from those of a newer Unicode.
+ * Foreign text made harmless by the rules of spec/text.tab: what every text loses, what one line loses besides, then
+ * the cut. Body text loses exactly the listed code points; one line also loses whatever Unicode says shows nothing,
+ * as libunistring's tables tell. Trusts nothing: what is no UTF-8 goes, too.
  */
 #include "lib/text.h"
 #include "lib/json.h"
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-
-struct range {
-	uint32_t first, last;
-};
+#include <unictype.h>
 
 static const char ellipsis[] = "\xe2\x80\xa6";
 enum { ELLIPSIS = sizeof ellipsis - 1 };
 
-/* Direction marks and overrides, joiners, invisible spaces, tags. */
-static const struct range hidden[] = {{0x061c, 0x061c}, {0x200b, 0x200f}, {0x202a, 0x202e},  {0x2060, 0x2060},
-				      {0x2066, 0x2069}, {0xfeff, 0xfeff}, {0xe0000, 0xe007f}};
+static const struct text_row rows[TEXT_F__COUNT] = {
+#define FIELD(constant, name_, kind_, cap_, of_) [constant] = {.name = name_, .kind = kind_, .of = of_, .cap = cap_},
+    TEXT_FIELDS(FIELD)
+#undef FIELD
+};
 
-/* What a label loses besides: Default_Ignorable_Code_Point, U+2028, U+2029, U+FFF9 to U+FFFB, U+FDD0 to U+FDEF. */
-static const struct range invisible[] = {{0x00ad, 0x00ad},   {0x034f, 0x034f},   {0x115f, 0x1160},  {0x17b4, 0x17b5},
-					 {0x180b, 0x180f},   {0x2028, 0x2029},   {0x2060, 0x206f},  {0x3164, 0x3164},
-					 {0xfdd0, 0xfdef},   {0xfe00, 0xfe0f},   {0xffa0, 0xffa0},  {0xfff0, 0xfffb},
-					 {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
-
-static bool among(uint32_t c, const struct range *r, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (c >= r[i].first && c <= r[i].last)
-			return true;
-	return false;
-}
+/* c - first <= last - first is one comparison and holds for a range that begins with 0, too. */
+#define RANGE(first, last) || (c - (first) <= (uint32_t)(last) - (first))
+#define PROPERTY(name) || uc_is_property_##name(c)
 
 static bool dropped(uint32_t c, enum text_kind kind)
 {
-	if (c < 0x20 || (c >= 0x7f && c <= 0x9f))
-		return kind != TEXT_BODY || (c != '\n' && c != '\t');
-	if (c < 0xad)
+	if (c >= 0x20 && c < 0x7f)
 		return false;
-	if (among(c, hidden, sizeof hidden / sizeof hidden[0]))
-		return true;
-	return kind == TEXT_LINE &&
-	       ((c & 0xfffe) == 0xfffe || among(c, invisible, sizeof invisible / sizeof invisible[0]));
+	if (false TEXT_TAKEN(RANGE, PROPERTY))
+		return kind != TEXT_BODY || !(false TEXT_BODY_KEPT(RANGE, PROPERTY));
+	return kind == TEXT_LINE && (false TEXT_LINE_TAKEN(RANGE, PROPERTY));
+}
+
+static bool blank(uint32_t c)
+{
+	return false TEXT_BLANK(RANGE, PROPERTY);
+}
+
+const struct text_row *text_row(enum text_field f)
+{
+	return &rows[f];
+}
+
+enum text_field text_field_of(const char *key, bool question)
+{
+	for (size_t i = 0; i < TEXT_F__COUNT; i++)
+		if ((rows[i].of == TEXT_OF_ANY || (rows[i].of == TEXT_OF_QUESTION && question)) &&
+		    strcmp(rows[i].name, key) == 0)
+			return (enum text_field)i;
+	return TEXT_F_EVENT;
+}
+
+/* A mark without its letter would be shown on the "…". */
+static void drop_marks(struct buf *out, size_t start)
+{
+	while (out->n > start) {
+		size_t at = out->n - 1;
+		uint32_t c = 0;
+		while (at > start && (out->p[at] & 0xc0) == 0x80)
+			at--;
+		if (utf8_next((const char *)out->p + at, out->n - at, &c) == 0 || !uc_is_property_combining(c))
+			return;
+		out->n = at;
+	}
 }
 
 bool text_clean(struct buf *out, const char *s, size_t n, enum text_kind kind, size_t cap)
@@ -63,8 +79,10 @@ bool text_clean(struct buf *out, const char *s, size_t n, enum text_kind kind, s
 			continue;
 		}
 		if (length + len > cap) {
-			if (!buf_failed(out))
-				out->n = start + keep;
+			if (buf_failed(out))
+				return true;
+			out->n = start + keep;
+			drop_marks(out, start);
 			if (cap >= ELLIPSIS)
 				buf_adds(out, ellipsis);
 			return true;
@@ -78,25 +96,19 @@ bool text_clean(struct buf *out, const char *s, size_t n, enum text_kind kind, s
 	return changed;
 }
 
-void text_log(struct buf *out, const char *s, size_t n, size_t cap)
+bool text_field(struct buf *out, enum text_field f, const char *s, size_t n)
 {
-	size_t start = out->n, keep = 0;
-	size_t keep_most = cap < 3 ? 0 : cap - 3;
-	for (size_t i = 0; i < n; i++) {
-		uint8_t c = (uint8_t)s[i];
-		char shown[8];
-		int len = snprintf(shown, sizeof shown, c >= 0x20 && c <= 0x7e ? "%c" : "\\x%02x", c);
-		if (out->n - start + (size_t)len > cap) {
-			if (!buf_failed(out))
-				out->n = start + keep;
-			if (cap >= 3)
-				buf_adds(out, "...");
-			return;
-		}
-		buf_add(out, shown, (size_t)len);
-		if (buf_failed(out))
-			return;
-		if (out->n - start <= keep_most)
-			keep = out->n - start;
+	return text_clean(out, s, n, rows[f].kind, rows[f].cap);
+}
+
+bool text_words(const char *s, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		uint32_t c = 0;
+		size_t len = utf8_next(s + i, n - i, &c);
+		if (len > 0 && !blank(c))
+			return true;
+		i += len == 0 ? 1 : len;
 	}
+	return false;
 }

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLAIM_NODES = 20000, CLAIM_ARENA = 16000000, STATUS_BYTES = 32 };
+enum { CLAIM_NODES = 20000, CLAIM_ARENA = 16000000 };
 
 struct change {
 	const struct tree_file *before, *after; /* NULL: was not, is not */
@@ -213,18 +213,18 @@ static bool say_claim(int out, const struct tree_claim *claim)
 	own_buf struct buf text, status;
 	own_arena struct arena arena;
 	uint8_t frame[BN_MAX_SUMMARY];
-	buf_init(&text, JUDGE_SUMMARY_BYTES + 1);
-	buf_init(&status, STATUS_BYTES + 1);
+	buf_init(&text, TEXT_CAP_SUMMARY + 1);
+	buf_init(&status, TEXT_CAP_STATUS + 1);
 	arena_init(&arena, CLAIM_ARENA);
 	if (claim->p != NULL) {
 		const struct json *root = json_parse(&arena, claim->p, claim->n, JSON_DEPTH, CLAIM_NODES, NULL);
 		bool object = root != NULL && root->type == JSON_OBJECT;
 		const struct json *v = object ? claim_part(root, "summary") : NULL;
 		if (v != NULL)
-			text_clean(&text, v->text, v->len, TEXT_BODY, JUDGE_SUMMARY_BYTES);
+			text_field(&text, TEXT_F_SUMMARY, v->text, v->len);
 		v = object ? claim_part(root, "status") : NULL;
 		if (v != NULL)
-			text_clean(&status, v->text, v->len, TEXT_LINE, STATUS_BYTES);
+			text_field(&status, TEXT_F_STATUS, v->text, v->len);
 		else if (!object)
 			buf_adds(&status, "unreadable");
 	}

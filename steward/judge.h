@@ -12,11 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum {
-	JUDGE_CHANGES = LIMIT_RUN_CHANGED_FILES,
-	JUDGE_PATCH_BYTES = LIMIT_RUN_PATCH_BYTES,
-	JUDGE_SUMMARY_BYTES = 16000
-};
+enum { JUDGE_CHANGES = LIMIT_RUN_CHANGED_FILES, JUDGE_PATCH_BYTES = LIMIT_RUN_PATCH_BYTES };
 
 struct judge_rules {
 	const char *const *allow; /* allowedPaths */

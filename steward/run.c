@@ -13,6 +13,7 @@
  * (R-127), then the box goes, then its result is looked at.
  */
 #include "steward/run.h"
+#include "gen/text.h"
 #include "lib/die.h"
 #include "lib/lack.h"
 #include "lib/num.h"
@@ -72,7 +73,7 @@ struct run *run_new(struct app *app, const char *tenant, const char *run)
 	r->upload_fd = r->bundle_fd = r->work_fd = r->check_fd = r->judge.out = r->judge.pidfd = -1;
 	buf_init(&r->field, 1024);
 	buf_init(&r->patch, JUDGE_PATCH_BYTES + 1);
-	buf_init(&r->summary, JUDGE_SUMMARY_BYTES + 1);
+	buf_init(&r->summary, TEXT_CAP_SUMMARY + 1);
 	buf_init(&r->claimed, 64);
 	for (size_t i = 0; i < REQUEST_CHECKS; i++)
 		buf_init(&r->checks[i].output, 1000001);

@@ -178,7 +178,7 @@ static bool take_patch(struct run *r, const uint8_t *frame, size_t n)
 static bool take_summary(struct run *r, const uint8_t *frame, size_t n)
 {
 	struct bn_summary m;
-	if (!bn_get_summary(frame, n, &m) || m.text.n > JUDGE_SUMMARY_BYTES)
+	if (!bn_get_summary(frame, n, &m) || m.text.n > TEXT_CAP_SUMMARY)
 		return false;
 	buf_add(&r->summary, m.text.p, m.text.n);
 	buf_adds(&r->claimed, m.claimed_status);

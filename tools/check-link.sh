@@ -45,8 +45,8 @@ pinfold-runner
 # Each library is linked by the one process whose business it is.
 pinfold-stored   libdb-5.3 libcrypto libyajl
 pinfold-fcgi     libfcgi libcrypto libyajl
-pinfold-gateway  libmicrohttpd libcurl libcrypto libyajl
-pinfold-steward  libgit2 libcrypto libyajl
+pinfold-gateway  libmicrohttpd libcurl libcrypto libyajl libunistring libidn2
+pinfold-steward  libgit2 libcrypto libyajl libunistring
 pinfold-conf     libconfuse libcrypto
 pinfold-agent    libcurl libyajl
 pinfold          libcurl libconfuse libcrypto libyajl

@@ -18,7 +18,7 @@ TOP = os.path.realpath(os.path.dirname(os.path.abspath(__file__)) + "/../..")
 os.chdir(TOP)
 CC = ["gcc", "-std=gnu17", "-O0", "-w", "-D_GNU_SOURCE"] + [f"-D{d}=\"\"" for d in (
     "RUNNER_PATH", "PF_SYSCONFDIR", "PF_STATEDIR", "PF_LOGDIR", "PF_RUNDIR", "PF_LIBEXECDIR", "PF_DATADIR")]
-LIBS = ["-lcmocka", "-lyajl", "-lcrypto", "-ldb"]
+LIBS = ["-lcmocka", "-lyajl", "-lcrypto", "-ldb", "-lunistring", "-lidn2"]
 # attacks.tab says what is tried on a running service: tests/check/walls.py holds each of its rows against an opened wall.
 SPEC = {t: f"spec/{t}" for t in os.listdir("spec") if t.endswith((".tab", ".msg", ".rec", ".fsm")) and t != "attacks.tab"}
 API = ["errors.tab", "routes.tab", "schema.tab", "limits.tab", "reasons.tab", "responses.tab"]
@@ -34,7 +34,7 @@ for stem, table in (("store_msg", "store.msg"), ("sandbox_msg", "sandbox.msg"), 
             GEN[f"gen/{stem}{name}"] = ("msg", out, [table], f"gen/{stem}")
 for prog, stem, outs, tables in (
         ("errors", "errors", "h c", API[:1]), ("fsm", "run_fsm", "h c", ["errors.tab", "run.fsm"]), ("fsm", "course_fsm", "h c", ["errors.tab", "course.fsm"]),
-        ("fsm", "sandbox_fsm", "h c", ["errors.tab", "sandbox.fsm"]), ("reasons", "reasons", "h c", ["reasons.tab"]), ("audit", "audit", "h c", ["audit.tab"]),
+        ("fsm", "sandbox_fsm", "h c", ["errors.tab", "sandbox.fsm"]), ("reasons", "reasons", "h c", ["reasons.tab"]), ("text", "text", "h", ["text.tab"]), ("audit", "audit", "h c", ["audit.tab"]),
         ("walls", "walls", "h c", ["walls.tab"]), ("seccomp", "seccomp", "h", ["seccomp.tab"]),
         ("schema", "schema", "h c", ["errors.tab", "schema.tab"]), ("limits", "limits", "h", ["routes.tab", "schema.tab", "limits.tab"])):
     for out in outs.split():
@@ -60,12 +60,13 @@ PROGRAMS = {  # name -> (sources, options of the linker, is it behaviour?)
     "t_store_rows": (["tests/store/t_store_rows.c", "tests/unit/promised.c", "tests/store/harness.c", "tests/store/steps.c",
                       "gen/store_msg_test.c"], [], True),
     "t_filter": (["tests/unit/t_filter.c"], [], True),
+    "t_text": (["tests/unit/t_text.c"], [], True),
     "pinfold-stored": (STORE, [], None),
 }
 USES = {"errors.tab": ["t_promises", "t_gates"], "routes.tab": ["t_promises", "t_gates"], "schema.tab": ["t_promises", "t_bounds"],
         "limits.tab": ["t_promises", "t_limits"], "run.fsm": ["t_promises", "t_store_rows"], "course.fsm": ["t_promises", "t_store_rows"],
         "sandbox.fsm": ["t_promises"], "reasons.tab": ["t_promises", "t_store_rows"], "audit.tab": ["t_promises", "t_store_rows"],
-        "responses.tab": [], "walls.tab": ["t_promises"], "seccomp.tab": ["t_filter"]}
+        "responses.tab": [], "walls.tab": ["t_promises"], "text.tab": ["t_promises", "t_text"], "seccomp.tab": ["t_filter"]}
 for table in SPEC:
     USES.setdefault(table, ["t_promises", "t_frames"])
 USES = {t: [p for p in programs if os.path.exists(PROGRAMS[p][0][0])] for t, programs in USES.items()}
@@ -254,6 +255,22 @@ def of_reasons(table):
         yield from ((i, t) for t in cells(text, {0: [w[0] + "x"], 1: ["completed", "failed", "cancelled"], 2: ["More. " + w[2]]}))
 
 
+def of_text(table):
+    """A sentence that says why is told to nobody but the reader of the table."""
+    for i, text in rows_of(table):
+        w = text.split("\t")
+        yield i, None
+        what = {"take": 2, "keep": 2, "blank": 1}.get(w[0])
+        if what is None:
+            yield from ((i, t) for t in cells(text, {1: [w[1] + "x"], 2: ["line", "body"], 3: near(w[3]), 4: ["any", "question", "-"]}))
+            continue
+        part = w[what].split(",")
+        less = [",".join(part[:k] + part[k + 1:]) for k in range(len(part)) if len(part) > 1]
+        yield from ((i, t) for t in cells(text, {what: less + [w[what] + ",3042" if w[what][0] != "p" else "property dash"]}))
+        if w[0] == "take":
+            yield from ((i, t) for t in cells(text, {1: ["all", "line"]}))
+
+
 def of_answers(table):
     types = ["string", "integer", "number", "boolean", "map", "any", "time"]
     for i, text in rows_of(table):
@@ -294,7 +311,7 @@ def of_calls(table):
 
 
 KIND = {"walls.tab": of_walls, "seccomp.tab": of_calls, "errors.tab": of_errors, "routes.tab": of_routes, "schema.tab": of_bodies, "limits.tab": of_limits, "audit.tab": of_audit,
-        "responses.tab": of_answers, "reasons.tab": of_reasons}
+        "responses.tab": of_answers, "reasons.tab": of_reasons, "text.tab": of_text}
 
 
 def changes(table):

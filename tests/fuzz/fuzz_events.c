@@ -31,7 +31,7 @@ static void check_text(const char *s, size_t n, enum text_kind kind)
 {
 	own_buf struct buf b;
 	buf_init(&b, 1 << 20);
-	must(n <= TEXT_CAP && !text_clean(&b, s, n, kind, TEXT_CAP));
+	must(!text_clean(&b, s, n, kind, TEXT_CAP_TEXT));
 }
 
 static void check_value(const struct json *v)

@@ -20,6 +20,7 @@
 #include "gen/sandbox_msg.h"
 #include "gen/schema.h"
 #include "gen/store_msg.h"
+#include "gen/text.h"
 #include "gen/walls.h"
 #include "lib/token.h"
 #include "lib/wire.h"
@@ -196,6 +197,26 @@ static void reasons(void)
 		snprintf(line(), LINE, "reason %s of %s", reason_name((enum reason)i), reason_status((enum reason)i));
 }
 
+/* What is taken out of foreign text, and its fields. */
+static void text_rules(const char *which, const char *rules)
+{
+	snprintf(line(), LINE, "text %s%s", which, rules);
+}
+
+static void texts(void)
+{
+	static const char *const kinds[] = {"line", "body"}, *const of[] = {"", " of any event", " of a question"};
+#define RANGE(first, last) " " #first ".." #last
+#define PROPERTY(name) " " #name
+	text_rules("loses", TEXT_TAKEN(RANGE, PROPERTY));
+	text_rules("of one line loses", TEXT_LINE_TAKEN(RANGE, PROPERTY));
+	text_rules("of several lines keeps", TEXT_BODY_KEPT(RANGE, PROPERTY));
+	text_rules("is no word", TEXT_BLANK(RANGE, PROPERTY));
+#define FIELD(constant, name, kind, cap, where) \
+	snprintf(line(), LINE, "text field %s %s %d%s", name, kinds[kind], cap, of[where]);
+	TEXT_FIELDS(FIELD)
+}
+
 static void wall_rows(void)
 {
 	for (int i = STEP_NONE + 1; i < STEP__COUNT; i++)
@@ -283,6 +304,7 @@ int main(int argc, char **argv)
 	snprintf(line(), LINE, "sandbox rests in %s", sandbox_state_name((enum sandbox_state)SANDBOX_HOME));
 	course_machine();
 	reasons();
+	texts();
 	wall_rows();
 	errors();
 	routes("route", routes_public);
