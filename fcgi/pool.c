@@ -19,6 +19,7 @@ enum {
 	GRACE_MS = 12000,
 	STOP_MS = 1500,
 	LISTEN_AGAIN_MS = 100,
+	HELD_MS = 500,
 	STACK = 256 * 1024,
 	SPARE_CONNS = 256
 };
@@ -130,33 +131,41 @@ static bool evict(struct pool *p)
 /* Leaves the listener unarmed: the main thread will arm it. */
 static void listen_later(struct pool *p)
 {
-	p->listening = false;
-	p->listen_again = timer_ms() + LISTEN_AGAIN_MS;
+	atomic_store(&p->listening_since, timer_ms() + LISTEN_AGAIN_MS);
+	atomic_store(&p->listening, LISTEN_LATER);
 }
 
-/* Under the lock, as all that says whether somebody listens. */
-static void listen_again(struct pool *p)
+void pool_listen(struct pool *p)
 {
-	p->listening = true;
+	/* Said before it is so: whom it wakes says that it is held. */
+	atomic_store(&p->listening, LISTEN_ARMED);
 	if (!arm(p, p->listener, LISTENER, EPOLLIN, EPOLL_CTL_MOD))
 		listen_later(p);
 }
 
-/* Is there a row for one more connection? Nobody else takes any meanwhile. */
-static bool has_row(struct pool *p)
+static bool somebody_waits(const struct pool *p)
 {
-	if (atomic_load(&p->used) < p->nconns)
-		return true;
+	struct pollfd pending = {.fd = p->listener, .events = POLLIN};
+	return poll(&pending, 1, 0) == 1;
+}
+
+/* A row for one more connection. NULL: there is none, and *later says whether somebody waits for one. */
+static struct conn *take_row(struct pool *p, bool *later)
+{
+	struct conn *c = NULL;
 	pthread_mutex_lock(&p->lock);
-	bool row = atomic_load(&p->used) < p->nconns || evict(p);
-	if (!row) {
-		if (!p->said_full)
-			log_warn("all %u connections are in use; new ones wait", p->nconns);
+	*later = p->used == p->nconns && somebody_waits(p) && !evict(p);
+	if (*later && !p->said_full) {
+		log_warn("all %u connections are in use; new ones wait", p->nconns);
 		p->said_full = true;
-		listen_later(p);
+	}
+	if (p->used < p->nconns) {
+		c = &p->conns[p->free[p->nconns - 1 - p->used++]];
+		*c = (struct conn){.fd = -1, .state = CONN_BUSY, .deadline = timer_ms() + p->deadline_ms};
+		p->idle--;
 	}
 	pthread_mutex_unlock(&p->lock);
-	return row;
+	return c;
 }
 
 /* accept failed for want of descriptors or memory. True: there is room now. */
@@ -168,8 +177,6 @@ static bool make_room(struct pool *p, int why)
 		log_warn("accept: %m; the longest idle connections are ended for new ones");
 	p->said_full = true;
 	bool room = evict(p);
-	if (!room)
-		listen_later(p);
 	pthread_mutex_unlock(&p->lock);
 	return room;
 }
@@ -177,15 +184,13 @@ static bool make_room(struct pool *p, int why)
 /* -1: nobody waits any more, and *later says whether the listener must stay unarmed. */
 static int accept_one(struct pool *p, bool *later)
 {
-	struct pollfd pending = {.fd = p->listener, .events = POLLIN};
-	*later = false;
 	for (;;) {
 		int fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0 || (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM))
 			return fd; /* EAGAIN, or a connection that is gone already */
 		int why = errno;
 		/* The kernel says so before it looks whether anybody waits. */
-		if (poll(&pending, 1, 0) != 1)
+		if (!somebody_waits(p))
 			return -1;
 		*later = !make_room(p, why);
 		if (*later)
@@ -193,30 +198,39 @@ static int accept_one(struct pool *p, bool *later)
 	}
 }
 
-/* The listener has woken this worker, and this worker alone until it is armed again. */
+/* The row gets its connection; without one it is free again. */
+static void fill_row(struct pool *p, struct conn *c, int fd)
+{
+	pthread_mutex_lock(&p->lock);
+	if (fd >= 0) {
+		c->fd = fd;
+		grow(p);
+	} else {
+		(void)give_up(p, c);
+		p->idle++;
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* For who holds the listener. NULL: nobody waits, and it is held no more. */
 static struct conn *take_new(struct pool *p)
 {
 	bool later;
-	if (atomic_load(&p->stopping) || !has_row(p))
+	if (atomic_load(&p->stopping))
 		return NULL;
-	int fd = accept_one(p, &later);
-	pthread_mutex_lock(&p->lock);
-	if (fd < 0) {
-		if (!later)
-			listen_again(p);
-		pthread_mutex_unlock(&p->lock);
-		return NULL;
+	struct conn *c = take_row(p, &later);
+	int fd = c != NULL ? accept_one(p, &later) : -1;
+	if (c != NULL)
+		fill_row(p, c, fd);
+	if (fd >= 0) {
+		atomic_store(&p->listening_since, timer_ms());
+		return c;
 	}
-	struct conn *c = &p->conns[p->free[p->nconns - 1 - p->used++]];
-	*c = (struct conn){.fd = fd, .state = CONN_BUSY, .deadline = timer_ms() + p->deadline_ms};
-	p->idle--;
-	grow(p);
-	listen_again(p);
-	pthread_mutex_unlock(&p->lock);
-	/* An accepted socket does not inherit it from the listener. */
-	const struct timeval patience = {.tv_sec = POOL_IO_SECONDS};
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-	return c;
+	if (later)
+		listen_later(p);
+	else
+		pool_listen(p);
+	return NULL;
 }
 
 /* A connection that waited has woken this worker; NULL: it was ended meanwhile. */
@@ -253,19 +267,34 @@ static void put_back(struct pool *p, struct conn *c, enum serve_end end)
 		close(fd);
 }
 
+/* Waits for something to do; NULL: it was nothing. */
+static struct conn *await(struct pool *p, struct worker *w)
+{
+	struct epoll_event ev;
+	int n = epoll_wait(p->epoll, &ev, 1, -1);
+	if (n < 0 && errno != EINTR)
+		panic("epoll_wait: %m");
+	if (n < 1)
+		return NULL;
+	uint32_t row = (uint32_t)ev.data.u64;
+	if (row != LISTENER)
+		return take_waiting(p, row, (uint32_t)(ev.data.u64 >> 32));
+	atomic_store(&p->listening_since, timer_ms());
+	atomic_store(&p->listening, LISTEN_HELD);
+	worker_hold(w, true);
+	return NULL;
+}
+
 static void *work(void *arg)
 {
 	struct pool *p = arg;
 	struct worker *w = worker_new(p);
 	while (w != NULL) {
-		struct epoll_event ev;
-		int n = epoll_wait(p->epoll, &ev, 1, -1);
-		if (n < 0 && errno != EINTR)
-			panic("epoll_wait: %m");
-		if (n < 1)
-			continue;
-		uint32_t row = (uint32_t)ev.data.u64;
-		struct conn *c = row == LISTENER ? take_new(p) : take_waiting(p, row, (uint32_t)(ev.data.u64 >> 32));
+		struct conn *c = worker_listens(w) ? NULL : await(p, w);
+		if (c == NULL && worker_listens(w)) {
+			c = take_new(p);
+			worker_hold(w, c != NULL);
+		}
 		if (c != NULL)
 			put_back(p, c, serve(w, c));
 	}
@@ -311,21 +340,29 @@ static bool hear(struct pool *p)
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
+static void look_after_listener(struct pool *p, uint64_t now)
+{
+	int state = atomic_load(&p->listening);
+	uint64_t patience = state == LISTEN_HELD ? HELD_MS : 0;
+	if (state != LISTEN_ARMED && now >= atomic_load(&p->listening_since) + patience)
+		pool_listen(p);
+}
+
 /* Does everything that is due. Returns how long to wait for the next, or -1: the service has stopped. */
 static int turn(struct pool *p, uint64_t now, uint64_t stop_at, bool tick)
 {
 	pthread_mutex_lock(&p->lock);
 	if (tick)
 		watchdog(p, now);
-	if (stop_at == 0 && !p->listening && now >= p->listen_again)
-		listen_again(p);
 	/* Threads that ended for want of memory are replaced even when nobody accepts. */
 	if (stop_at == 0 && tick)
 		grow(p);
 	bool over = stop_at != 0 && (now >= stop_at || p->idle == p->threads);
-	int wait = stop_at != 0 || !p->listening ? SHORT_TICK_MS : TICK_MS;
 	pthread_mutex_unlock(&p->lock);
-	return over ? -1 : wait;
+	if (stop_at == 0)
+		look_after_listener(p, now);
+	bool soon = stop_at != 0 || atomic_load(&p->listening) == LISTEN_LATER;
+	return over ? -1 : soon ? SHORT_TICK_MS : TICK_MS;
 }
 
 static void start_workers(struct pool *p)
@@ -350,7 +387,6 @@ void pool_run(struct pool *p)
 	int signals = signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals < 0)
 		fatal("signalfd: %m");
-	p->listening = true;
 	if (!arm(p, p->listener, LISTENER, EPOLLIN, EPOLL_CTL_ADD))
 		fatal("cannot wait for connections");
 	start_workers(p);

@@ -4,10 +4,14 @@
  * Theory of operation. Every worker waits in one epoll set, in which are the listener and each connection that
  * waits: for its first byte, for the rest of its parameters, or, where the web server keeps connections, for its
  * next request. Each of them is armed once and wakes one worker, which serves it on the spot: no request is handed
- * from thread to thread. Who takes a new connection arms the listener again before it does anything else. A silent
- * or a kept connection costs a table row and no thread. Workers are added while fewer than two wait, up to a cap.
+ * from thread to thread. Whom the listener has woken holds it, and takes connection after connection without asking
+ * for another wake-up, until nobody waits or until it must wait itself, for the store or for its peer: then it arms the
+ * listener for the next worker first. So answers that need nobody cost no change of thread, and no answer waits for
+ * another. A silent or a kept connection costs a table row and no thread. Workers are added while fewer than two wait,
+ * up to a cap.
  * The main thread is the watchdog: it shuts down what is overdue, first the reading half, so that the worker can
- * still answer, then all of it; and it arms the listener again after descriptors or rows had run out.
+ * still answer, then all of it; and it arms the listener again after descriptors or rows had run out, or where a
+ * worker holds it that does not come on.
  */
 #ifndef FCGI_POOL_H
 #define FCGI_POOL_H
@@ -38,6 +42,7 @@ struct conn {
 	uint32_t served;
 	bool watched; /* in the epoll set */
 	bool patient; /* reading from it may wait POOL_IO_SECONDS, not for ever */
+	bool bounded; /* so may writing to it */
 };
 
 struct pool {
@@ -48,12 +53,19 @@ struct pool {
 	pthread_mutex_t lock; /* of all below */
 	struct conn *conns;
 	uint32_t nconns;
-	atomic_uint used; /* grows only by whom the listener has woken */
-	uint32_t *free;   /* the first nconns - used of them are free rows */
+	uint32_t used;
+	uint32_t *free; /* the first nconns - used of them are free rows */
 	uint32_t threads, idle, turns;
-	atomic_bool stopping;
-	bool listening, said_keep, said_full;
-	uint64_t listen_again;
+	bool said_keep, said_full;
+	atomic_bool stopping;             /* from here on without the lock */
+	atomic_int listening;             /* enum pool_listening */
+	_Atomic uint64_t listening_since; /* timer_ms: held, it last went on; later, it is to be armed */
+};
+
+enum pool_listening {
+	LISTEN_ARMED, /* wakes one worker */
+	LISTEN_HELD,  /* a worker's */
+	LISTEN_LATER  /* nobody's, for want of descriptors or rows: the main thread arms it */
 };
 
 /* What a worker did with a connection. */
@@ -64,9 +76,15 @@ void pool_init(struct pool *p);
 /* Serves until SIGTERM (then within 1.5 s) or until control ends. */
 void pool_run(struct pool *p);
 
+/* Arms the listener, whoever held it. */
+void pool_listen(struct pool *p);
+
 /* serve.c: one request of one worker. */
 struct worker;
-struct worker *worker_new(const struct pool *p);
+struct worker *worker_new(struct pool *p);
+/* Does this worker hold the listener? */
+bool worker_listens(const struct worker *w);
+void worker_hold(struct worker *w, bool listens);
 void worker_free(struct worker *w);
 enum serve_end serve(struct worker *w, struct conn *c);
 #endif

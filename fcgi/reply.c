@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HEAD_BYTES = 4096 };
+enum { HEAD_BYTES = 4096, ROOM = 32768 }; /* a fresh socket takes so much at once, and more */
 
 static const char *phrase(unsigned status)
 {
@@ -59,6 +59,22 @@ static void line(struct buf *b, const char *name, const char *value, const char 
 	buf_addf(b, "%s: %s%s%s\r\n", name, quote, value, quote);
 }
 
+static bool put(struct reply_fcgi *r, const void *p, size_t n)
+{
+	const char *s = p;
+	r->written += n;
+	if (r->written > ROOM)
+		r->waits(r->ctx);
+	while (n > 0) {
+		int part = n > 1 << 20 ? 1 << 20 : (int)n;
+		if (FCGX_PutStr(s, part, r->out) != part)
+			return false;
+		s += part;
+		n -= (size_t)part;
+	}
+	return true;
+}
+
 static bool put_head(void *ctx, const struct reply_head *h)
 {
 	own_buf struct buf b;
@@ -80,28 +96,21 @@ static bool put_head(void *ctx, const struct reply_head *h)
 	if (h->retry_after > 0)
 		buf_addf(&b, "Retry-After: %u\r\n", h->retry_after);
 	buf_adds(&b, "\r\n");
-	return !buf_failed(&b) && FCGX_PutStr((const char *)b.p, (int)b.n, ctx) == (int)b.n;
+	return !buf_failed(&b) && put(ctx, b.p, b.n);
 }
 
 static bool put_body(void *ctx, const void *p, size_t n)
 {
-	const char *s = p;
-	while (n > 0) {
-		int part = n > 1 << 20 ? 1 << 20 : (int)n;
-		if (FCGX_PutStr(s, part, ctx) != part)
-			return false;
-		s += part;
-		n -= (size_t)part;
-	}
-	return true;
+	return put(ctx, p, n);
 }
 
 static bool flush(void *ctx)
 {
-	return FCGX_FFlush(ctx) == 0;
+	struct reply_fcgi *r = ctx;
+	return FCGX_FFlush(r->out) == 0;
 }
 
-struct reply_out reply_fcgi(FCGX_Stream *out)
+struct reply_out reply_fcgi(struct reply_fcgi *r)
 {
-	return (struct reply_out){.head = put_head, .body = put_body, .ctx = out, .flush = flush};
+	return (struct reply_out){.head = put_head, .body = put_body, .ctx = r, .flush = flush};
 }

@@ -23,24 +23,47 @@
 enum { DRAIN_MAX = 8 << 20, ASK_PATIENCE_MS = 10000, PEEKS = 7, LINGER_MS = 300 };
 
 struct worker {
-	const struct pool *pool;
+	struct pool *pool;
+	struct conn *conn; /* that it serves */
+	bool listens;      /* holds the listener */
 	struct ask *ask;
 	struct gate gate;
 	struct ingress ingress;
 	uint8_t peek[GATE_PEEK];
 };
 
-struct worker *worker_new(const struct pool *p)
+/* It is about to wait: others shall be served meanwhile. */
+static void let_go(void *ctx)
+{
+	struct worker *w = ctx;
+	if (w->listens)
+		pool_listen(w->pool);
+	w->listens = false;
+}
+
+bool worker_listens(const struct worker *w)
+{
+	return w->listens;
+}
+
+void worker_hold(struct worker *w, bool listens)
+{
+	w->listens = listens;
+}
+
+struct worker *worker_new(struct pool *p)
 {
 	struct worker *w = malloc(sizeof *w); /* not zeroed: pages that no request needs are never touched */
 	if (w == NULL)
 		return NULL;
 	w->pool = p;
+	w->listens = false;
 	w->ask = ask_new(p->store_path, ASK_PATIENCE_MS);
 	if (w->ask == NULL) {
 		free(w);
 		return NULL;
 	}
+	ask_on_wait(w->ask, let_go, w);
 	return w;
 }
 
@@ -52,21 +75,35 @@ void worker_free(struct worker *w)
 	free(w);
 }
 
+/* Writing may have to wait for the peer: no longer than this at a time. An accepted socket does not inherit it from the
+ * listener, and the most answers are too small to need it. */
+static void write_bounded(void *ctx)
+{
+	struct worker *w = ctx;
+	const struct timeval patience = {.tv_sec = POOL_IO_SECONDS};
+	let_go(w);
+	if (!w->conn->bounded)
+		setsockopt(w->conn->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+	w->conn->bounded = true;
+}
+
 struct body_ctx {
 	FCGX_Stream *in;
-	struct conn *conn;
+	struct worker *worker;
 };
 
 static long read_body(void *ctx, void *p, size_t n)
 {
 	struct body_ctx *b = ctx;
+	if (!b->worker->gate.complete)
+		let_go(b->worker);
 	int got = FCGX_GetStr(p, (int)n, b->in);
 	if (got > 0)
 		return got;
 	int e = FCGX_GetError(b->in);
 	if (e == 0)
 		return 0;
-	return e == EAGAIN || e == EWOULDBLOCK || atomic_load(&b->conn->overdue) != 0 ? BODY_LATE : BODY_BROKEN;
+	return e == EAGAIN || e == EWOULDBLOCK || atomic_load(&b->worker->conn->overdue) != 0 ? BODY_LATE : BODY_BROKEN;
 }
 
 /* Reads what is left of the input, as long as it keeps coming. False: there is more than is worth reading, or it
@@ -77,6 +114,7 @@ static bool drain(struct worker *w, struct conn *c, FCGX_Stream *in)
 	size_t total = 0;
 	const struct timeval linger = {.tv_usec = LINGER_MS * 1000};
 	if (!w->gate.complete) {
+		let_go(w);
 		setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &linger, sizeof linger);
 		c->patient = false;
 	}
@@ -144,6 +182,7 @@ static enum gate_verdict look(struct worker *w, struct conn *c)
 			return v;
 		if (i == PEEKS)
 			return take(c->fd, w->peek + had, fresh) && hold(c, w->peek + had, fresh) ? v : GATE_BAD;
+		let_go(w);
 		nanosleep(&nap, NULL);
 		nap.tv_nsec *= 2;
 	}
@@ -171,12 +210,16 @@ static void log_outcome(const struct arrival *in, const struct reply *rp)
 
 static bool answer(struct worker *w, struct conn *c, FCGX_Request *fr)
 {
-	struct body_ctx body = {fr->in, c};
+	struct body_ctx body = {fr->in, w};
+	struct reply_fcgi out = {.out = fr->out, .waits = write_bounded, .ctx = w};
 	struct arrival in;
 	struct reply rp;
 	ingress_read(&w->ingress, &w->gate, &in);
 	in.body = (struct body_source){read_body, &body};
-	reply_init(&rp, reply_fcgi(fr->out), in.id);
+	reply_init(&rp, reply_fcgi(&out), in.id);
+	/* What it sent before may not have been read yet. */
+	if (c->served > 0)
+		write_bounded(w);
 	dispatch(w->pool->app, w->ask, &in, &rp);
 	log_outcome(&in, &rp);
 	/* The answer goes out before what is left of the body is thrown away: a peer that still writes can read it.
@@ -194,6 +237,7 @@ static bool end(FCGX_Request *fr, bool whole)
 
 enum serve_end serve(struct worker *w, struct conn *c)
 {
+	w->conn = c;
 	switch (look(w, c)) {
 	case GATE_MORE:
 		return SERVE_MORE;

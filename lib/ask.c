@@ -23,6 +23,8 @@ struct ask {
 	int fd;
 	uint64_t client, next_op, asked;
 	bool repeat;
+	void (*waits)(void *ctx);
+	void *ctx;
 	char field[129], detail[257];
 	uint8_t out[ASK_BUFFER], in[ASK_BUFFER];
 };
@@ -56,6 +58,18 @@ void ask_free(struct ask *a)
 	hang_up(a);
 	wipe(a, sizeof *a);
 	free(a);
+}
+
+void ask_on_wait(struct ask *a, void (*waits)(void *ctx), void *ctx)
+{
+	a->waits = waits;
+	a->ctx = ctx;
+}
+
+static void waits(struct ask *a)
+{
+	if (a->waits != NULL)
+		a->waits(a->ctx);
 }
 
 uint8_t *ask_buffer(struct ask *a)
@@ -112,10 +126,11 @@ static int left_of(uint64_t deadline)
 }
 
 /* Waits for the event. 1 ready (or broken: the next call will tell), 0 too late. */
-static int wait_for(int fd, short events, uint64_t deadline)
+static int wait_for(struct ask *a, short events, uint64_t deadline)
 {
+	waits(a);
 	for (;;) {
-		struct pollfd p = {.fd = fd, .events = events};
+		struct pollfd p = {.fd = a->fd, .events = events};
 		int r = poll(&p, 1, left_of(deadline));
 		if (r > 0)
 			return 1;
@@ -127,7 +142,7 @@ static int wait_for(int fd, short events, uint64_t deadline)
 static bool send_packet(struct ask *a, const uint8_t *p, size_t n, const int *fds, int nfds, uint64_t deadline)
 {
 	while (chan_send(a->fd, p, n, fds, nfds) != 0)
-		if (errno != EAGAIN || wait_for(a->fd, POLLOUT, deadline) == 0)
+		if (errno != EAGAIN || wait_for(a, POLLOUT, deadline) == 0)
 			return false;
 	return true;
 }
@@ -152,7 +167,7 @@ static int take_packet(struct ask *a, uint64_t deadline, struct ask_answer *answ
 		}
 		if (n == 0 || errno != EAGAIN)
 			return -1;
-		if (wait_for(a->fd, POLLIN, deadline) == 0)
+		if (wait_for(a, POLLIN, deadline) == 0)
 			return 0;
 	}
 }
@@ -161,7 +176,7 @@ static int take_packet(struct ask *a, uint64_t deadline, struct ask_answer *answ
 static bool take_answer(struct ask *a, uint64_t op, uint64_t deadline, struct ask_answer *answer)
 {
 	/* It is never there at once. */
-	if (wait_for(a->fd, POLLIN, deadline) == 0)
+	if (wait_for(a, POLLIN, deadline) == 0)
 		return false;
 	while (take_packet(a, deadline, answer) == 1) {
 		uint16_t number;
@@ -196,6 +211,7 @@ static bool connected(struct ask *a, uint64_t deadline)
 {
 	if (a->fd >= 0)
 		return true;
+	waits(a);
 	a->fd = chan_connect(a->path);
 	if (a->fd < 0)
 		return false;
@@ -247,6 +263,7 @@ enum err ask_call(struct ask *a, size_t n, const int *fds, int nfds, int want_fd
 		int left = left_of(deadline);
 		if (left == 0)
 			return ERR_STORE_UNAVAILABLE;
+		waits(a);
 		poll(NULL, 0, pause < left ? pause : left);
 		pause = pause * 2 < PAUSE_LAST ? pause * 2 : PAUSE_LAST;
 	}

@@ -27,6 +27,8 @@ struct ask_answer {
 /* path is copied. Does not connect yet. patience_ms: how long one call may take, retries included. */
 struct ask *ask_new(const char *path, unsigned patience_ms);
 void ask_free(struct ask *a);
+/* Called, possibly several times, before a call waits for the other side. */
+void ask_on_wait(struct ask *a, void (*waits)(void *ctx), void *ctx);
 /* Used by generated stubs. */
 uint8_t *ask_buffer(struct ask *a);
 uint64_t ask_op(struct ask *a);

@@ -324,6 +324,24 @@ def silent(n=200):
             s.close()
 
 
+def waiting(n=40):
+    """More than threads to start with wait for a store that does not answer; who does not need it is answered all the same."""
+    if not RIG or not hasattr(RIG.store, "lock"):
+        return
+    with RIG.store.lock:
+        held = [connect(SOCK) for _ in range(n)]
+        for s in held:
+            send(s, request("GET", "/v1/runs", TOKEN))
+        t = time.monotonic()
+        ok = good()
+        took = time.monotonic() - t
+    check(f"{n} requests wait for the store: the next that does not within 5 s", ok and took < 5, took)
+    answers = [receive(s) for s in held]
+    check("and they are answered when the store is", all(a is not None and a.status == 200 for a in answers), [a and a.status for a in answers])
+    for s in held:
+        s.close()
+
+
 def kept():
     with connect(SOCK) as s:
         for i in range(20):
@@ -394,7 +412,7 @@ def crowd():
     check("800 requests by 32 peers", not wrong, len(wrong))
 
 
-basics(); spare_bits(); records(); parameters(); targets(); lengths(); cut_uploads(); kept(); silent(); junk(); crowd()
+basics(); spare_bits(); records(); parameters(); targets(); lengths(); cut_uploads(); kept(); silent(); waiting(); junk(); crowd()
 if RIG:
     check("the process is the one that was started", RIG.alive())
     status = RIG.stop()
