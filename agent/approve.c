@@ -16,10 +16,7 @@ static bool post(struct approve *a, const struct approve_what *what, const char 
 {
 	own_buf struct buf b;
 	struct jw w;
-	size_t n = strlen(what->preview);
-	if (n > PREVIEW)
-		for (n = PREVIEW; n > 0 && ((unsigned char)what->preview[n] & 0xc0) == 0x80;)
-			n--;
+	size_t n = strlen(what->preview), fits = utf8_fit(what->preview, n, PREVIEW);
 	buf_init(&b, EVENT_LINE);
 	jw_init(&w, &b);
 	jw_open(&w, '{');
@@ -33,7 +30,10 @@ static bool post(struct approve *a, const struct approve_what *what, const char 
 	buf_addf(&why, "the run's permission for %s is ask", tool_names[what->tool]);
 	jw_str(&w, buf_cstr(&why) != NULL ? buf_cstr(&why) : "ask");
 	jw_key(&w, "preview");
-	jw_strn(&w, what->preview, n);
+	jw_strn(&w, what->preview, fits);
+	/* Who is asked must know that there is more. */
+	if (fits < n)
+		jw_kbool(&w, "truncated", true);
 	jw_close(&w, '}');
 	return buf_cstr(&b) != NULL && event_post(a->events, "approval.requested", buf_cstr(&b));
 }

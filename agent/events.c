@@ -70,16 +70,6 @@ bool event_post(struct events *e, const char *type, const char *data)
 	return sent;
 }
 
-/* n bytes of text, cut at a whole character. */
-static size_t cut(const char *s, size_t n)
-{
-	if (n <= EVENT_TEXT)
-		return n;
-	for (n = EVENT_TEXT; n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80;)
-		n--;
-	return n;
-}
-
 static void begin(struct buf *b, struct jw *w)
 {
 	buf_init(b, EVENT_LINE);
@@ -100,7 +90,7 @@ void event_text(struct events *e, const char *text)
 	struct jw w;
 	begin(&b, &w);
 	jw_key(&w, "text");
-	jw_strn(&w, text, cut(text, strlen(text)));
+	jw_strn(&w, text, utf8_fit(text, strlen(text), EVENT_TEXT));
 	put(e, "message.text", &b, &w);
 }
 
@@ -112,7 +102,7 @@ void event_call(struct events *e, const char *call_id, const char *tool, const c
 	jw_kstr(&w, "call_id", call_id);
 	jw_kstr(&w, "tool", tool);
 	jw_key(&w, "arguments");
-	jw_strn(&w, arguments, cut(arguments, strlen(arguments)));
+	jw_strn(&w, arguments, utf8_fit(arguments, strlen(arguments), EVENT_TEXT));
 	put(e, "tool.call", &b, &w);
 }
 
@@ -125,7 +115,7 @@ void event_output(struct events *e, const char *call_id, const char *tool, bool 
 	jw_kstr(&w, "tool", tool);
 	jw_kbool(&w, "ok", ok);
 	jw_key(&w, "output");
-	jw_strn(&w, text, cut(text, n));
+	jw_strn(&w, text, utf8_fit(text, n, EVENT_TEXT));
 	jw_kbool(&w, "truncated", n > EVENT_TEXT);
 	put(e, "tool.output", &b, &w);
 }

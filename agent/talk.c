@@ -184,17 +184,12 @@ static void put_result(struct buf *body, const struct talk_part *p, size_t most)
 {
 	static const char cut[] = "\n[the rest was left out]";
 	struct jw w;
-	size_t n = p->text_n;
+	size_t n = utf8_fit(p->text, p->text_n, most);
 	own_buf struct buf b;
 	buf_init(&b, 2 * TALK_BODY);
-	if (n > most) {
-		for (n = most; n > 0 && ((unsigned char)p->text[n] & 0xc0) == 0x80;)
-			n--;
-		buf_add(&b, p->text, n);
+	buf_add(&b, p->text, n);
+	if (n < p->text_n)
 		buf_adds(&b, cut);
-	} else {
-		buf_add(&b, p->text, n);
-	}
 	jw_init(&w, body);
 	const char *s = buf_cstr(&b);
 	jw_strn(&w, s != NULL ? s : "", s != NULL ? b.n : 0);

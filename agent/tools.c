@@ -122,8 +122,7 @@ static void read_file(struct tools *t, const struct json *args, struct tool_answ
 		say(answer, false, why);
 		return;
 	}
-	for (n = n > cap ? cap : n; n < text.n && n > 0 && (text.p[n] & 0xc0) == 0x80;)
-		n--;
+	n = utf8_fit((const char *)text.p, n, cap);
 	if (n > 0)
 		buf_add(&answer->text, text.p, n);
 	if (n < text.n)
@@ -147,9 +146,7 @@ static bool search_file(struct hunt *h, const char *path, const char *text)
 		if (hit < end) {
 			if (h->matches >= SEARCH_MATCHES || h->out->n + strlen(path) + 2 * SEARCH_LINE > h->cap)
 				return false;
-			size_t n = (size_t)(end - p), cut = n < SEARCH_LINE ? n : SEARCH_LINE;
-			while (cut < n && cut > 0 && ((unsigned char)p[cut] & 0xc0) == 0x80)
-				cut--;
+			size_t cut = utf8_fit(p, (size_t)(end - p), SEARCH_LINE);
 			text_log(h->out, path, strlen(path), h->cap);
 			buf_addf(h->out, ":%zu: %.*s\n", line + 1, (int)cut, p);
 			h->matches++;
@@ -286,11 +283,8 @@ static void run_check(struct tools *t, const struct json *args, struct tool_answ
 static void finish(struct tools *t, const struct json *args, struct tool_answer *answer)
 {
 	const struct json *summary = json_get(args, "summary");
-	size_t n = summary->len;
+	size_t n = utf8_fit(summary->text, summary->len, sizeof answer->summary - 1);
 	(void)t;
-	if (n > sizeof answer->summary - 1)
-		for (n = sizeof answer->summary - 1; n > 0 && ((unsigned char)summary->text[n] & 0xc0) == 0x80;)
-			n--;
 	memcpy(answer->summary, summary->text, n);
 	answer->summary[n] = 0;
 	answer->success = json_get(args, "success")->truth;

@@ -28,9 +28,7 @@ static void print_event(const struct json *e)
 		buf_init(&b, 1 << 20);
 		json_write(&b, data);
 		fputs("  ", stdout);
-		size_t most = b.n > 300 ? 300 : b.n;
-		while (most < b.n && most > 0 && (b.p[most] & 0xc0) == 0x80)
-			most--;
+		size_t most = utf8_fit((const char *)b.p, b.n, 300);
 		say_foreign(stdout, (const char *)b.p, most);
 		if (most < b.n)
 			fputs(" ...", stdout);

@@ -1,18 +1,16 @@
 /*
- * Agents' events (R-85): a batch is taken whole or not at all. Each line is parsed, checked, cleaned and
- * written again; no byte of it goes further as it came. What an agent may not say by itself (reserved types)
+ * Agents' events (R-85): a batch is taken whole or not at all. Each line is parsed, checked, cleaned (agent_text.c)
+ * and written again; no byte of it goes further as it came. What an agent may not say by itself (reserved types)
  * is stored as agent.TYPE; approval.requested becomes a question to people. Never spends model budget.
  */
 #include "gateway/gateway.h"
 #include "gen/routes.h"
 #include "gen/schema.h"
 #include "gen/store_msg.h"
+#include "lib/die.h"
 #include "lib/digest.h"
 #include "lib/lack.h"
 #include "lib/own.h"
-#include "lib/text.h"
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +20,7 @@ enum { LINES_MAX = 128, TYPE_MAX = 64, DATA_MAX = 64000, LIST_MAX = 180000, DATA
 struct line {
 	char type[TYPE_MAX + 1];
 	char request[129]; /* of approval.requested */
-	bool ask, dropped;
+	bool ask, link, dropped;
 	size_t at, n; /* its data in the batch's text */
 };
 
@@ -37,78 +35,6 @@ struct batch {
 	struct wire_list list;
 	unsigned listed;
 };
-
-static void write_clean(struct jw *w, const struct json *v, unsigned depth);
-
-static void write_text(struct jw *w, const struct json *v, unsigned depth)
-{
-	enum text_field f = depth == 1 && v->key ? text_field_of(v->key, false) : TEXT_F_EVENT;
-	struct buf b own_buf = {0};
-
-	buf_init(&b, DATA_TOTAL);
-	text_field(&b, f, v->text, v->len);
-	jw_buf(w, &b);
-}
-
-/* A key that cleaning would change is left out with its value: two keys must not become one. */
-static bool key_clean(struct jw *w, const char *key)
-{
-	struct buf b own_buf = {0};
-	buf_init(&b, DATA_TOTAL);
-	bool changed = text_field(&b, TEXT_F_KEY, key, strlen(key));
-	if (buf_failed(&b))
-		buf_fail(w->b, errno);
-	return !changed;
-}
-
-static void write_members(struct jw *w, const struct json *o, unsigned depth)
-{
-	for (const struct json *m = o->child; m; m = m->next) {
-		if (!key_clean(w, m->key) || (depth == 0 && strcmp(m->key, "agent_sequence") == 0))
-			continue;
-		jw_key(w, m->key);
-		write_clean(w, m, depth + 1);
-	}
-}
-
-/* One that every reader can hold. JSON allows others, and there are parsers that fail at them: whoever reads the
- * run's events would fail at every later one as well. */
-static bool number_plain(const struct json *v)
-{
-	return v->len <= NUMBER_MAX && isfinite(strtod(v->text, NULL));
-}
-
-/* Depth is bounded by the parser. */
-static void write_clean(struct jw *w, const struct json *v, unsigned depth)
-{
-	switch (v->type) {
-	case JSON_NULL:
-		jw_null(w);
-		break;
-	case JSON_BOOL:
-		jw_bool(w, v->truth);
-		break;
-	case JSON_NUMBER:
-		if (!number_plain(v))
-			buf_fail(w->b, EINVAL); /* refuses the line */
-		jw_raw(w, v->text, v->len);
-		break;
-	case JSON_STRING:
-		write_text(w, v, depth);
-		break;
-	case JSON_ARRAY:
-		jw_open(w, '[');
-		for (const struct json *e = v->child; e; e = e->next)
-			write_clean(w, e, depth + 1);
-		jw_close(w, ']');
-		break;
-	case JSON_OBJECT:
-		jw_open(w, '{');
-		write_members(w, v, depth);
-		jw_close(w, '}');
-		break;
-	}
-}
 
 static bool filled(const struct json *v)
 {
@@ -148,7 +74,6 @@ static bool take_line(struct batch *b, const char *run, const struct json *raw)
 	struct arena arena own_arena = {0};
 	struct line *line = &b->lines[b->n];
 	int64_t sequence = 0;
-	struct jw w;
 
 	if (raw->text[raw->len - 1] != '\n' || memchr(raw->text, '\n', raw->len - 1))
 		return false;
@@ -168,12 +93,13 @@ static bool take_line(struct batch *b, const char *run, const struct json *raw)
 		take_request(line, data);
 	snprintf(line->type, sizeof line->type, "%s%s", type_reserved(type->text) && !line->ask ? "agent." : "",
 		 type->text);
-	jw_init(&w, &b->text);
-	jw_open(&w, '{');
-	jw_kint(&w, "agent_sequence", sequence);
-	if (data)
-		write_members(&w, data, 0);
-	jw_close(&w, '}');
+	line->link = strcmp(type->text, "link") == 0;
+	bool kept = agent_data(&b->text, data, sequence,
+			       line->ask    ? AGENT_QUESTION
+			       : line->link ? AGENT_LINK
+					    : AGENT_EVENT,
+			       line->dropped ? NULL : line->request);
+	line->dropped = line->dropped || !kept;
 	line->n = b->text.n - line->at;
 	b->n++;
 	return !buf_failed(&b->text) && line->n <= DATA_MAX;
@@ -237,6 +163,19 @@ static enum err put_request(struct gate_call *call, struct ask *a, struct batch 
 	return e;
 }
 
+/* What breaks a rule is left out without a word to the agent; whoever runs the service reads of the first. */
+static void tell_dropped(struct box *box, const struct line *line)
+{
+	if (line->link && !atomic_exchange(&box->link_told, true))
+		log_warn("run %s: a link is left out, for its address is not one that may be offered; more of them are "
+			 "not told of",
+			 box->run);
+	if (line->ask && !atomic_exchange(&box->id_told, true))
+		log_warn("run %s: a question is left out, for it has no id that it could be answered under; more of "
+			 "them are not told of",
+			 box->run);
+}
+
 static enum err store_batch(struct gate_call *call, struct batch *b)
 {
 	struct ask *a = store_take(call->app->store);
@@ -244,7 +183,9 @@ static enum err store_batch(struct gate_call *call, struct batch *b)
 
 	for (unsigned i = 0; i < b->n && e == ERR_OK; i++) {
 		const struct line *line = &b->lines[i];
-		if (!line->dropped)
+		if (line->dropped)
+			tell_dropped(call->box, line);
+		else
 			e = line->ask ? put_request(call, a, b, line) : put_event(call, a, b, line);
 	}
 	if (e == ERR_OK && b->listed)

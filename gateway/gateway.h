@@ -63,6 +63,7 @@ struct box {
 	enum { BOX_UNKNOWN, BOX_FILES, BOX_WIRE } delivery; /* under the lock: how its run gets its tokens */
 	char model[129];                                    /* of BOX_WIRE */
 	struct pace denied;                                 /* under the lock: how often a wrong token is told of */
+	atomic_bool link_told, id_told;                     /* one log line a run for what was left out */
 	atomic_bool closing;                                /* the box is gone: no call sets out any more */
 	struct box *next;
 };
@@ -87,6 +88,12 @@ struct gate_call {
 	bool seen_head, too_large;
 };
 
+/* agent_text.c: appends an event's data (NULL: it has none), cleaned, with the agent's own number. Of a question also
+ * what the cleaning changed, as text_shortened: [{"field","bytes","sha256"},...] of the text before, absent where it is
+ * shown as the agent wrote it; id (NULL: it has none) stands for a title without words. What cannot be stored fails
+ * out. False: a link without an address that may be offered; it must be left out (C-69). */
+enum agent_says { AGENT_EVENT, AGENT_QUESTION, AGENT_LINK };
+bool agent_data(struct buf *out, const struct json *data, int64_t sequence, enum agent_says what, const char *id);
 /* Writes the error reply. field may be NULL. */
 void gate_fail(struct gate_call *call, enum err e, const char *field);
 

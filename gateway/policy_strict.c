@@ -29,11 +29,8 @@ struct key_rule {
 /* A key may be the caller's own: it is cut, at a whole character. */
 static enum err fault(struct check *c, enum err e, const char *key)
 {
-	size_t n = 0, len = strlen(key), step;
-	uint32_t code;
-	while ((step = utf8_next(key + n, len - n, &code)) > 0 && n + step <= KEY_SHOWN)
-		n += step;
-	snprintf(c->field, SCHEMA_FIELD, "%s%s%.*s", c->place, *key ? "." : "", (int)n, key);
+	snprintf(c->field, SCHEMA_FIELD, "%s%s%.*s", c->place, *key ? "." : "",
+		 (int)utf8_fit(key, strlen(key), KEY_SHOWN), key);
 	return e;
 }
 

@@ -35,6 +35,8 @@ struct json *json_parse(struct arena *a, const void *p, size_t n, unsigned max_d
 /* Strict UTF-8 (RFC 3629). False: *at is the first bad byte. */
 bool utf8_valid(const void *p, size_t n, size_t *at);
 size_t utf8_count(const char *p, size_t n); /* code points of valid text */
+/* How much of n bytes of valid text most bytes can hold, without half a character. */
+size_t utf8_fit(const char *p, size_t n, size_t most);
 /* The code point at p, of at most n bytes: its length in bytes, or 0 where there is no valid one. */
 size_t utf8_next(const char *p, size_t n, uint32_t *code);
 const struct json *json_get(const struct json *object, const char *key);

@@ -17,17 +17,10 @@ static enum err check_value(const struct walk *w, const struct schema_row *row, 
 /* Appends to the place; cut at a whole character when it does not fit. The new length. */
 static size_t place_add(const struct walk *w, size_t at, const char *text)
 {
-	while (*text != 0) {
-		uint32_t code;
-		size_t n = utf8_next(text, strlen(text), &code);
-		if (n == 0 || at + n >= SCHEMA_FIELD)
-			break;
-		memcpy(w->field + at, text, n);
-		at += n;
-		text += n;
-	}
-	w->field[at] = 0;
-	return at;
+	size_t n = utf8_fit(text, strlen(text), SCHEMA_FIELD - 1 - at);
+	memcpy(w->field + at, text, n);
+	w->field[at + n] = 0;
+	return at + n;
 }
 
 static size_t place_key(const struct walk *w, size_t at, const char *key)

@@ -50,3 +50,12 @@ size_t utf8_count(const char *p, size_t n)
 			count++;
 	return count;
 }
+
+size_t utf8_fit(const char *p, size_t n, size_t most)
+{
+	if (n <= most)
+		return n;
+	while (most > 0 && ((uint8_t)p[most] & 0xc0) == 0x80)
+		most--;
+	return most;
+}

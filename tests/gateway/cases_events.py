@@ -1,4 +1,5 @@
 """Cases about events and approvals."""
+import hashlib
 import json
 import os
 import socket
@@ -55,7 +56,30 @@ def test_events(rig, model):
     same(post(run.port, run.path("events"), run.token("events"), b" " * 128001).code, "request_too_large", "128,001 bytes")
     same(len(run.events()), count, "a refused batch stores nothing")
     same(run.send_events([run.line(data={"\ud83d\ude00": "\U0001f600"}, extra=1)]).status, 202, "other planes, other keys")
+    a = run.send_events([run.line("link", 1, data={"url": "https://m\u00fcnchen.example/x"}), run.line("link", 2, data={"url": "http://a.example/"}),
+                         run.line("link", 3, data={"url": "https://a@b.example/"}), run.line("after", 4)])
+    same((a.status, a.json["accepted"]), (202, 2), "a link, and two that are none")
+    same([(k, d.get("url")) for _, k, d in run.events()[-2:]], [("link", "https://xn--mnchen-3ya.example/x"), ("after", None)],
+         "what may be opened, as the network spells it")
+    with open(rig.folder + "/pinfold-gateway.log") as f:
+        same(sum("run %s: a link is left out" % run.id in line for line in f), 1, "one line for all of them")
     same(run.shown()["used"], 0, "events spend nothing")
+
+
+def test_shortened(rig, model):
+    """Who is asked must know what he does not see (C-65)."""
+    run = rig.run(2)
+    command = "make test" + " " * 16000 + "; rm -rf ~"
+    for n, (more, fields) in enumerate((({"preview": "make test"}, None), ({"preview": command}, ["preview"]), ({"title": "a\u202eb", "reason": "c\x1bd"}, ["title", "reason"]),
+                                        ({"preview": "make test", "text_shortened": []}, None), ({"text_shortened": None, "truncated": True}, ["truncated"]))):
+        a = run.send_events([run.line("approval.requested", n, data=dict({"request_id": "ask-%d" % n}, **more))])
+        same((a.status, a.json["accepted"]), (202, 1), "a question")
+        data = [d for _, k, d in run.events() if k == "approval.requested"][-1]
+        marks = data.get("text_shortened")
+        same(marks and [m["field"] for m in marks], fields, "which of its texts are not whole")
+        if more.get("preview") == command:
+            same((marks[0]["bytes"], marks[0]["sha256"]), (len(command), hashlib.sha256(command.encode()).hexdigest()), "the whole of it")
+            same(len(data["preview"].encode()), 16000, "its cap")
 
 
 def test_approvals(rig, model):
