@@ -431,7 +431,7 @@ def run_tests(folder, programs, changed, noticed):
             continue
         env = dict(os.environ, srcdir=TOP, PINFOLD_STORED=f"{folder}/pinfold-stored")
         try:
-            bad = subprocess.run([f"{folder}/{name}"], env=env, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60).returncode
+            bad = subprocess.run([f"{folder}/{name}"], env=env, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300).returncode
         except subprocess.TimeoutExpired:
             bad = 1
         if bad:
