@@ -174,15 +174,15 @@ static void audit(void)
 #define MACHINE(name, STATES, EVENTS)                                                                                 \
 	static void name##_machine(void)                                                                              \
 	{                                                                                                             \
-		for (int from = 0; from < STATES; from++)                                                             \
-			for (int ev = 0; ev < EVENTS; ev++) {                                                         \
+		for (int from = 0; from < (STATES); from++)                                                           \
+			for (int ev = 0; ev < (EVENTS); ev++) {                                                       \
 				enum name##_state to = (enum name##_state)from;                                       \
 				enum err e = name##_step((enum name##_state)from, (enum name##_event)ev, &to);        \
 				snprintf(line(), LINE, #name " %s %s %s", name##_state_name((enum name##_state)from), \
 					 name##_event_name((enum name##_event)ev),                                    \
 					 e == ERR_OK ? name##_state_name(to) : err_code(e));                          \
 			}                                                                                             \
-		for (int s = 0; s < STATES; s++)                                                                      \
+		for (int s = 0; s < (STATES); s++)                                                                    \
 			snprintf(line(), LINE, #name " %s is shown as %s%s", name##_state_name((enum name##_state)s), \
 				 name##_public((enum name##_state)s),                                                 \
 				 name##_final((enum name##_state)s) ? ", final" : "");                                \

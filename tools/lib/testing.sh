@@ -26,7 +26,7 @@ count() {
 		printf '  ok    %-44s %4d\n' "$name" "$good"
 	else
 		printf '  FAIL  %-44s %4d of %d\n' "$name" "$bad" $((good + bad))
-		grep -aE 'FAIL|ERROR|Error|not ok|Traceback|runtime error|Sanitizer|expected' "$log" | head -n 30 | sed 's/^/        /'
+		grep -aE 'FAIL|ERROR|Error|error:|not ok|Traceback|runtime error|Sanitizer|expected' "$log" | head -n 30 | sed 's/^/        /'
 		tail -n 15 "$log" | sed 's/^/        | /'
 	fi
 }
