@@ -40,9 +40,9 @@ static enum err put_artifacts(struct app *app, struct run *r)
 	if (r->rq.root == NULL)
 		return ERR_OK; /* not started by this process: there is nothing to tell */
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-		own_buf struct buf b;
 		if ((r->artifacts & (1u << parts[i].name)) != 0)
 			continue;
+		own_buf struct buf b;
 		buf_init(&b, PARTS_BYTES);
 		parts[i].write(&b, r);
 		enum err e = buf_failed(&b) ? lack_or(ERR_SANDBOX_ARTIFACTS_INVALID)
