@@ -48,7 +48,7 @@ static void call(const struct rig *r, int index, const char *run)
 	uid_t uid = rig_uid(RIG_GATEWAY);
 	if (setresuid(uid, uid, uid) != 0)
 		fatal("setuid: %m");
-	struct ask *a = ask_new(r->sock, RIG_PATIENCE_MS);
+	struct ask *a = ask_new(r->sock, PATIENCE_MS);
 	while (!tally->go)
 		(void)usleep(1000);
 	while (!tally->stop) {

@@ -52,7 +52,7 @@ static void call(const char *sock, int index, unsigned runs)
 	uint64_t seed = (uint64_t)index * 7919 + 1;
 	if (setresuid(uid, uid, uid) != 0)
 		fatal("setuid: %m");
-	struct ask *a = ask_new(sock, RIG_PATIENCE_MS);
+	struct ask *a = ask_new(sock, PATIENCE_MS);
 	for (uint64_t n = 0; !tally->stop; n++) {
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
 		(void)snprintf(run, sizeof run, "b%u", (unsigned)(seed >> 33) % runs);

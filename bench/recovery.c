@@ -83,7 +83,7 @@ static pid_t load(struct rig *r)
 	uid_t uid = rig_uid(RIG_GATEWAY);
 	if (setresuid(uid, uid, uid) != 0)
 		fatal("setuid: %m");
-	struct ask *a = ask_new(r->sock, RIG_PATIENCE_MS);
+	struct ask *a = ask_new(r->sock, PATIENCE_MS);
 	while (a != NULL && st_call_cap_consume(a, &m, NULL, &is, NULL) == ERR_OK)
 		;
 	fatal("a consume was refused");
@@ -103,7 +103,7 @@ static void kills(struct rig *r, const char *what)
 	for (int i = 0; i < KILLS; i++) {
 		pid_t pid = load(r);
 		(void)usleep(LOAD_MS * 1000);
-		struct ask *a = ask_new(r->admin, RIG_PATIENCE_MS);
+		struct ask *a = ask_new(r->admin, PATIENCE_MS);
 		double from = ms();
 		(void)rig_stop(r, SIGKILL);
 		rig_start(r);

@@ -133,6 +133,7 @@ struct app {
 	struct ask *store, *teller, *subscription;
 	bool subscribed, resync;
 	uint64_t resync_at, subscribe_at, launch_at, expire_at;
+	uint64_t read_at;           /* all open runs were known here at this moment; 0: never yet */
 	uint64_t store_quiet_until; /* the store was away: it is not asked again before */
 	struct tale *tales;         /* what is still to be told (tell.c), the oldest first */
 	size_t ntales, tales_bytes;

@@ -61,6 +61,16 @@ static void orphan(struct app *app, const char *tenant, const char *run, uint8_t
 	run_adopt(app, r);
 }
 
+/* How long it has been there. What was not there when all runs were read is younger than that, whatever the wall clock
+ * says: it may have been set. */
+static int64_t age_of(const struct app *app, const struct st_run_item *item)
+{
+	int64_t age = (int64_t)(clock_ms() - item->created_at), most = (int64_t)(timer_ms() - app->read_at);
+	if (app->read_at != 0 && age > most)
+		age = most;
+	return age > 0 ? age : 0;
+}
+
 /* One page of open runs; its last key goes into after. False: that was the last page, or it failed. */
 static bool page(struct app *app, char tenant[129], char run[129], enum err *e)
 {
@@ -88,8 +98,7 @@ static bool page(struct app *app, char tenant[129], char run[129], enum err *e)
 		snprintf(tenant, 129, "%s", item.tenant);
 		snprintf(run, 129, "%s", item.run);
 		bool driven = app_run(app, item.run) != NULL; /* it may end while it is looked at */
-		int64_t age = (int64_t)(clock_ms() - item.created_at);
-		seen(app, item.tenant, item.run, item.state, (int64_t)timer_ms() - (age > 0 ? age : 0));
+		seen(app, item.tenant, item.run, item.state, (int64_t)timer_ms() - age_of(app, &item));
 		if (!driven)
 			orphan(app, item.tenant, item.run, item.state);
 	}
@@ -100,9 +109,12 @@ static void read_open(struct app *app)
 {
 	char tenant[129] = "", run[129] = "";
 	enum err e;
+	uint64_t from = timer_ms();
 	app->resync = false;
 	while (page(app, tenant, run, &e))
 		;
+	if (e == ERR_OK)
+		app->read_at = app->queue.n < QUEUE_MAX ? from : 0;
 	app->resync = app->resync || e != ERR_OK;
 	app->resync_at = timer_ms() + (app->resync ? 2 * RETRY_STORE : RESYNC);
 }

@@ -73,10 +73,7 @@ int daemon_processes(uid_t from, uid_t to)
 
 bool daemon_wait_none(uid_t from, uid_t to)
 {
-	for (int i = 0; i < DAEMON_PATIENCE / 10; i++, usleep(10000))
-		if (daemon_processes(from, to) == 0)
-			return true;
-	return false;
+	return WAIT_FOR(daemon_processes(from, to) == 0);
 }
 
 int daemon_lines_of(const char *path)
@@ -118,12 +115,7 @@ void daemon_read_logs(int ms)
 
 bool daemon_logged(const char *text)
 {
-	for (int i = 0; i < DAEMON_PATIENCE / 10; i++) {
-		daemon_read_logs(10);
-		if (strstr(daemon_logs, text) != NULL)
-			return true;
-	}
-	return false;
+	return WAIT_FOR((daemon_read_logs(0), strstr(daemon_logs, text) != NULL));
 }
 
 void daemon_launch(void (*first)(void))
@@ -152,7 +144,7 @@ void daemon_take_peer(int which)
 	struct pollfd p = {.fd = daemon_door[which], .events = POLLIN};
 	if (daemon_peer[which] >= 0)
 		close(daemon_peer[which]);
-	if (poll(&p, 1, DAEMON_PATIENCE) != 1)
+	if (poll(&p, 1, PATIENCE_MS) != 1)
 		fail_msg("no %s: %s", daemon_peer_names[which], (daemon_read_logs(0), daemon_logs));
 	daemon_peer[which] = accept4(daemon_door[which], NULL, NULL, SOCK_CLOEXEC);
 	assert_true(daemon_peer[which] >= 0);
@@ -162,7 +154,7 @@ static ssize_t hear(int which, uint8_t *frame, int *fd)
 {
 	int fds[WIRE_MAX_FDS], n = 0;
 	struct pollfd p = {.fd = daemon_peer[which], .events = POLLIN};
-	if (poll(&p, 1, DAEMON_PATIENCE) != 1)
+	if (poll(&p, 1, PATIENCE_MS) != 1)
 		fail_msg("nothing from sandboxd: %s", (daemon_read_logs(0), daemon_logs));
 	ssize_t got = chan_recv(daemon_peer[which], frame, SBX_MAXFRAME, fds, &n);
 	if (fd != NULL)
@@ -299,13 +291,10 @@ void daemon_up(void)
 void daemon_down(void)
 {
 	int status;
-	uint64_t from = timer_ms();
 	kill(daemon_pid, SIGTERM);
-	int i = 0;
-	while (i++ < 900 && waitpid(daemon_pid, &status, WNOHANG) == 0)
-		usleep(10000);
-	daemon_pid = i <= 900 ? 0 : daemon_pid;
-	assert_in_range(timer_ms() - from, 0, 5000);
+	if (!WAIT_FOR(waitpid(daemon_pid, &status, WNOHANG) != 0))
+		fail_msg("it does not end: %s", (daemon_read_logs(0), daemon_logs));
+	daemon_pid = 0;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		fail_msg("status %x: %s", (unsigned)status, (daemon_read_logs(0), daemon_logs));
 	assert_int_equal(daemon_processes(daemon_uids, daemon_box_uids + 100), 0);
@@ -318,9 +307,8 @@ void daemon_refuses(void (*first)(void), const char *text)
 {
 	int status;
 	daemon_launch(first);
-	for (int i = 0; waitpid(daemon_pid, &status, WNOHANG) == 0; i++, usleep(10000))
-		if (i == DAEMON_PATIENCE / 10)
-			fail_msg("it does not end, saying \"%s\": %s", text, (daemon_read_logs(0), daemon_logs));
+	if (!WAIT_FOR(waitpid(daemon_pid, &status, WNOHANG) != 0))
+		fail_msg("it does not end, saying \"%s\": %s", text, (daemon_read_logs(0), daemon_logs));
 	daemon_pid = 0;
 	daemon_read_logs(100);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 1 || strstr(daemon_logs, text) == NULL)

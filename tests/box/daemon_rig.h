@@ -7,11 +7,11 @@
 #define TESTS_BOX_DAEMON_RIG_H
 #include "gen/sandbox_msg.h"
 #include "lib/place.h"
+#include "tests/patience.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { DAEMON_PATIENCE = 20000 };
 enum { STEWARD, GATEWAY }; /* the peers that the test speaks for */
 
 extern uint32_t daemon_uids, daemon_box_uids; /* the daemons' and the boxes' */

@@ -1,6 +1,7 @@
 /* See held.h. */
 #include "tests/box/held.h"
 #include "lib/die.h"
+#include "tests/patience.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,19 +10,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static pid_t first_of(const char *path)
+{
+	int first = 0;
+	FILE *f = fopen(path, "re");
+	if (f != NULL && fscanf(f, "%d", &first) != 1)
+		first = 0;
+	if (f != NULL)
+		fclose(f);
+	return first;
+}
+
 pid_t held_first(const char *group)
 {
 	char path[600], byte = 0;
-	int victim = 0, ends[2];
+	int ends[2];
+	pid_t victim = 0;
 	snprintf(path, sizeof path, "%s/cgroup.procs", group);
-	for (int i = 0; i < 2000 && victim == 0; i++, usleep(10000)) {
-		FILE *f = fopen(path, "re");
-		if (f != NULL && fscanf(f, "%d", &victim) != 1)
-			victim = 0;
-		if (f != NULL)
-			fclose(f);
-	}
-	if (victim == 0 || pipe2(ends, O_CLOEXEC) != 0)
+	if (!WAIT_FOR((victim = first_of(path)) != 0) || pipe2(ends, O_CLOEXEC) != 0)
 		fatal("nobody is in %s", group);
 	pid_t pid = fork();
 	if (pid == 0) {

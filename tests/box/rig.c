@@ -129,9 +129,7 @@ void rig_close(struct rig *r)
 	char path[200];
 	bool never = false;
 	boxes_destroy_all(&r->boxes);
-	for (int i = 0; i < 500 && boxes_busy(&r->boxes) > 0; i++)
-		rig_until(r, &never, 10);
-	if (boxes_busy(&r->boxes) > 0 || !cg_close(&r->boxes.cg))
+	if (!WAIT_FOR((rig_until(r, &never, 10), boxes_busy(&r->boxes) == 0)) || !cg_close(&r->boxes.cg))
 		fatal("something is left of the boxes");
 	snprintf(path, sizeof path, "%s/programs/pinfold-runner", r->dir);
 	unlink(path);
@@ -195,6 +193,15 @@ char *rig_text(int result)
 	return text;
 }
 
+/* Its own words may be there before the last word of who built it is heard. */
+static bool being_built(const struct rig *r)
+{
+	for (uint32_t i = 0; i < r->boxes.slots; i++)
+		if (r->boxes.v[i].state == SANDBOX_BUILDING)
+			return true;
+	return false;
+}
+
 bool rig_until_says(struct rig *r, int result, const char *text, int ms)
 {
 	bool never = false;
@@ -202,7 +209,7 @@ bool rig_until_says(struct rig *r, int result, const char *text, int ms)
 		char *now = rig_text(result);
 		bool there = strstr(now, text) != NULL;
 		free(now);
-		if (there)
+		if (there && !being_built(r))
 			return true;
 		rig_until(r, &never, 10);
 	}
@@ -214,10 +221,10 @@ char *rig_run(struct rig *r, const char *run, const char *what)
 	struct box_limits l = rig_limits();
 	own_fd int result = rig_spawn(r, run, BOX_WORK, &l, what);
 	struct rig_told *t = rig_told(r, run);
-	if (!rig_until(r, &t->exited, 60000))
+	if (!rig_until(r, &t->exited, PATIENCE_MS))
 		fatal("box %s: %s %s", run, t->refused ? "refused" : "does not end", t->detail);
 	box_kill(&r->boxes, 2, run, BOX_WORK, 0);
-	if (!rig_until(r, &t->gone, 10000) || !t->clean)
+	if (!rig_until(r, &t->gone, PATIENCE_MS) || !t->clean)
 		fatal("box %s is not gone", run);
 	return rig_text(result);
 }

@@ -2,6 +2,7 @@
 #ifndef TESTS_BOX_RIG_H
 #define TESTS_BOX_RIG_H
 #include "sandboxd/box.h"
+#include "tests/patience.h"
 #include <stdbool.h>
 
 enum { RIG_PORT = 9797 };

@@ -297,11 +297,11 @@ static void processes_are_bounded(void **state)
 	l.pids = 40;
 	own_fd int result = rig_spawn(&rig, "pids", BOX_WORK, &l, "pids");
 	struct rig_told *t = rig_told(&rig, "pids");
-	assert_true(rig_until(&rig, &t->exited, 20000));
+	assert_true(rig_until(&rig, &t->exited, PATIENCE_MS));
 	own_free char *text = rig_text(result);
 	assert_in_range(number(text, "forks"), 30, 40);
 	box_kill(&rig.boxes, 1, "pids", BOX_WORK, 0);
-	assert_true(rig_until(&rig, &t->gone, 5000));
+	assert_true(rig_until(&rig, &t->gone, PATIENCE_MS));
 	assert_true(t->clean);
 }
 
@@ -312,7 +312,7 @@ static void memory_is_bounded(void **state)
 	l.memory_bytes = 48u << 20;
 	own_fd int result = rig_spawn(&rig, "memory", BOX_WORK, &l, "memory");
 	struct rig_told *t = rig_told(&rig, "memory");
-	assert_true(rig_until(&rig, &t->exited, 30000));
+	assert_true(rig_until(&rig, &t->exited, PATIENCE_MS));
 	own_free char *text = rig_text(result);
 	assert_int_equal(number(text, "killed"), SIGKILL);
 	assert_true(t->oom);
@@ -320,7 +320,7 @@ static void memory_is_bounded(void **state)
 	assert_in_range(t->peak_bytes, 32u << 20, 96u << 20);
 	assert_true(t->cpu_us > 0);
 	box_kill(&rig.boxes, 1, "memory", BOX_WORK, 0);
-	assert_true(rig_until(&rig, &t->gone, 5000));
+	assert_true(rig_until(&rig, &t->gone, PATIENCE_MS));
 }
 
 static void files_are_bounded(void **state)
@@ -333,14 +333,14 @@ static void files_are_bounded(void **state)
 	for (int i = 0; i < 2; i++) {
 		own_fd int result = rig_spawn(&rig, what[i], BOX_CHECK, &l, what[i]);
 		struct rig_told *t = rig_told(&rig, what[i]);
-		assert_true(rig_until(&rig, &t->exited, 20000));
+		assert_true(rig_until(&rig, &t->exited, PATIENCE_MS));
 		own_free char *text = rig_text(result);
 		if (i == 0)
 			assert_in_range(number(text, "files"), 90, 100);
 		else
 			assert_in_range(number(text, "bytes"), 1u << 20, 2u << 20);
 		box_kill(&rig.boxes, 1, what[i], BOX_CHECK, 0);
-		assert_true(rig_until(&rig, &t->gone, 5000));
+		assert_true(rig_until(&rig, &t->gone, PATIENCE_MS));
 	}
 }
 
@@ -350,12 +350,12 @@ static void check_box_has_no_gateway(void **state)
 	struct box_limits l = rig_limits();
 	own_fd int result = rig_spawn(&rig, "check", BOX_CHECK, &l, "attempts 1 9797");
 	struct rig_told *t = rig_told(&rig, "check");
-	assert_true(rig_until(&rig, &t->exited, 20000));
+	assert_true(rig_until(&rig, &t->exited, PATIENCE_MS));
 	own_free char *text = rig_text(result);
 	assert_int_equal(number(text, "own_gateway"), ECONNREFUSED);
 	assert_int_equal(t->listener, -1);
 	box_kill(&rig.boxes, 1, "check", BOX_CHECK, 0);
-	assert_true(rig_until(&rig, &t->gone, 5000));
+	assert_true(rig_until(&rig, &t->gone, PATIENCE_MS));
 }
 
 static void everything_dies(void **state)
@@ -373,7 +373,7 @@ static void everything_dies(void **state)
 		struct box_limits l = rig_limits();
 		own_fd int result = rig_spawn(&rig, run, BOX_WORK, &l, what[i]);
 		struct rig_told *t = rig_told(&rig, run);
-		assert_true(rig_until_says(&rig, result, "ready", 20000));
+		assert_true(rig_until_says(&rig, result, "ready", PATIENCE_MS));
 		if (i < 2)
 			assert_true(survivors() > 20);
 		char path[64];
@@ -383,7 +383,7 @@ static void everything_dies(void **state)
 		assert_true(in_net(net.st_ino) > 0);
 		uint64_t from = rig_ns();
 		box_kill(&rig.boxes, 1, run, BOX_WORK, 0);
-		assert_true(rig_until(&rig, &t->gone, 10000));
+		assert_true(rig_until(&rig, &t->gone, PATIENCE_MS));
 		print_message("          %.20s: gone after %.1f ms\n", what[i], (double)(t->gone_ns - from) / 1e6);
 		assert_true(t->clean && t->exited && t->closed);
 		assert_true(t->status == -SIGKILL || t->status == 0); /* its process 1 may see the others' end first */
@@ -404,9 +404,9 @@ static void a_number_used_again(void **state)
 	struct box_limits l = rig_limits();
 	close(rig_spawn(&rig, "number", BOX_WORK, &l, "true"));
 	struct rig_told *t = rig_told(&rig, "number");
-	assert_true(rig_until(&rig, &t->spawned, 10000));
+	assert_true(rig_until(&rig, &t->spawned, PATIENCE_MS));
 	pid_t number = boxes_find(&rig.boxes, "number", BOX_WORK)->pid;
-	assert_true(rig_until(&rig, &t->exited, 10000));
+	assert_true(rig_until(&rig, &t->exited, PATIENCE_MS));
 	struct clone_args args = {.exit_signal = SIGCHLD, .set_tid = (uintptr_t)&number, .set_tid_size = 1};
 	long again = syscall(SYS_clone3, &args, sizeof args);
 	if (again == 0)
@@ -416,7 +416,7 @@ static void a_number_used_again(void **state)
 		skip(); /* taken, or the kernel cannot choose numbers */
 	assert_int_equal(again, number);
 	box_kill(&rig.boxes, 1, "number", BOX_WORK, 5000);
-	assert_true(rig_until(&rig, &t->gone, 10000) && t->clean);
+	assert_true(rig_until(&rig, &t->gone, PATIENCE_MS) && t->clean);
 	assert_int_equal(waitpid(number, NULL, WNOHANG), 0);
 	kill(number, SIGKILL);
 	waitpid(number, NULL, 0);
@@ -428,16 +428,16 @@ static void kill_is_gentle_first(void **state)
 	struct box_limits l = rig_limits();
 	own_fd int result = rig_spawn(&rig, "term", BOX_WORK, &l, "term");
 	struct rig_told *t = rig_told(&rig, "term");
-	assert_true(rig_until_says(&rig, result, "ready", 10000));
+	assert_true(rig_until_says(&rig, result, "ready", PATIENCE_MS));
 	box_kill(&rig.boxes, 1, "term", BOX_WORK, 30000);
-	assert_true(rig_until(&rig, &t->gone, 10000));
+	assert_true(rig_until(&rig, &t->gone, PATIENCE_MS));
 	assert_int_equal(t->status, 7);
 	/* and one that does not listen */
 	own_fd int deaf = rig_spawn(&rig, "deaf", BOX_WORK, &l, "hold");
 	t = rig_told(&rig, "deaf");
-	assert_true(rig_until_says(&rig, deaf, "ready", 10000));
+	assert_true(rig_until_says(&rig, deaf, "ready", PATIENCE_MS));
 	box_kill(&rig.boxes, 1, "deaf", BOX_WORK, 50);
-	assert_true(rig_until(&rig, &t->gone, 10000));
+	assert_true(rig_until(&rig, &t->gone, PATIENCE_MS));
 	/* its process 1 may see the end of the others before its own */
 	assert_true(t->status == -SIGKILL || t->status == 0);
 }
@@ -449,7 +449,7 @@ static void wall_time_ends_a_box(void **state)
 	l.wall_seconds = 1;
 	own_fd int result = rig_spawn(&rig, "wall", BOX_WORK, &l, "hold");
 	struct rig_told *t = rig_told(&rig, "wall");
-	assert_true(rig_until(&rig, &t->exited, 10000));
+	assert_true(rig_until(&rig, &t->exited, PATIENCE_MS));
 	assert_true(t->timed_out);
 	bool never = false;
 	rig_until(&rig, &never, 50);
@@ -469,7 +469,7 @@ static void slots_and_names_are_checked(void **state)
 	for (unsigned i = 0; i < rig.boxes.slots; i++) {
 		snprintf(run, sizeof run, "full-%u", i);
 		results[i] = rig_spawn(&rig, run, BOX_WORK, &l, "hold");
-		assert_true(rig_until(&rig, &rig_told(&rig, run)->spawned, 10000));
+		assert_true(rig_until(&rig, &rig_told(&rig, run)->spawned, PATIENCE_MS));
 	}
 	close(rig_spawn(&rig, "one-more", BOX_WORK, &l, "hold"));
 	assert_true(rig_told(&rig, "one-more")->refused);
@@ -501,13 +501,13 @@ static void killed_while_being_built(void **state)
 		for (uint64_t until = rig_ns() + (uint64_t)i * 80000; rig_ns() < until;)
 			;
 		box_kill(&rig.boxes, 1, run, BOX_WORK, 0);
-		assert_true(rig_until(&rig, &t->gone, 10000));
+		assert_true(rig_until(&rig, &t->gone, PATIENCE_MS));
 		assert_true(t->clean);
 	}
 	assert_int_equal(survivors(), 0);
 	assert_int_equal(lines_of("/proc/self/mountinfo"), mounts);
 	close(rig_spawn(&rig, "after", BOX_WORK, &l, "true"));
-	assert_true(rig_until(&rig, &rig_told(&rig, "after")->exited, 10000));
+	assert_true(rig_until(&rig, &rig_told(&rig, "after")->exited, PATIENCE_MS));
 	box_kill(&rig.boxes, 1, "after", BOX_WORK, 0);
 }
 
@@ -534,7 +534,7 @@ static void missing_runner_is_refused(void **state)
 	struct box_limits l = rig_limits();
 	close(rig_spawn(&rig, "nothing", BOX_WORK, &l, "true"));
 	struct rig_told *t = rig_told(&rig, "nothing");
-	assert_true(rig_until(&rig, &t->refused, 10000));
+	assert_true(rig_until(&rig, &t->refused, PATIENCE_MS));
 	assert_string_equal(t->detail, "exec: No such file or directory");
 	assert_int_equal(t->code, ERR_SANDBOX_SPAWN_FAILED);
 	assert_int_equal(boxes_busy(&rig.boxes), 0);

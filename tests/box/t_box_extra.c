@@ -42,7 +42,7 @@ static void extra_walls_are_told(void **state)
 	close(told[1]);
 	struct box_limits l = rig_limits();
 	own_fd int result = rig_spawn(&rig, "extra", BOX_WORK, &l, "hold");
-	assert_true(rig_until_says(&rig, result, "ready", 30000));
+	assert_true(rig_until_says(&rig, result, "ready", PATIENCE_MS));
 	const struct box *b = boxes_find(&rig.boxes, "extra", BOX_WORK);
 	assert_non_null(b);
 	const struct {
@@ -59,7 +59,7 @@ static void extra_walls_are_told(void **state)
 		assert_false((b->lacks >> i & 1) != 0 && walls[i].required);
 	struct rig_told *t = rig_told(&rig, "extra");
 	box_kill(&rig.boxes, 0, "extra", BOX_WORK, 0);
-	assert_true(rig_until(&rig, &t->gone, 30000));
+	assert_true(rig_until(&rig, &t->gone, PATIENCE_MS));
 }
 
 /* Landlock by itself, where nothing else of a box is: what it alone would refuse. */

@@ -88,12 +88,19 @@ static ssize_t clean_environment(void)
 	return (ssize_t)n;
 }
 
+static ssize_t environment(const char *pid, char *text, size_t n)
+{
+	char path[400];
+	snprintf(path, sizeof path, "/proc/%s/environ", pid);
+	own_fd int from = open(path, O_RDONLY);
+	return read(from, text, n);
+}
+
 static void daemons_have_only_theirs(void **state)
 {
 	(void)state;
 	daemon_up();
-	for (int k = 0; k < DAEMON_PATIENCE / 10 && daemon_processes(daemon_uids, daemon_uids + 4) != 4; k++)
-		usleep(10000);
+	(void)WAIT_FOR(daemon_processes(daemon_uids, daemon_uids + 4) == 4);
 	DIR *d = opendir("/proc");
 	int seen = 0;
 	for (struct dirent *e; (e = readdir(d)) != NULL;) {
@@ -105,13 +112,9 @@ static void daemons_have_only_theirs(void **state)
 			continue;
 		seen++;
 		const ssize_t clean = clean_environment();
-		ssize_t env = 0; /* another one before it has become its program */
-		for (int k = 0; env != clean && k < DAEMON_PATIENCE / 10; k++, usleep(10000)) {
-			snprintf(path, sizeof path, "/proc/%s/environ", e->d_name);
-			own_fd int from = open(path, O_RDONLY);
-			env = read(from, text, sizeof text);
-		}
-		assert_int_equal(env, clean);
+		/* another one before it has become its program */
+		(void)WAIT_FOR(environment(e->d_name, text, sizeof text) == clean);
+		assert_int_equal(environment(e->d_name, text, sizeof text), clean);
 		snprintf(path, sizeof path, "/proc/%s/status", e->d_name);
 		own_fd int fd = open(path, O_RDONLY);
 		ssize_t n = read(fd, text, sizeof text - 1);
@@ -125,8 +128,7 @@ static void daemons_have_only_theirs(void **state)
 		 */
 		bool stored = st.st_uid == daemon_uids, fcgi = st.st_uid == daemon_uids + 2;
 		int want = 2 + 6 + (stored ? 2 : fcgi ? 1 : 1);
-		for (int k = 0; k < DAEMON_PATIENCE / 10 && daemon_descriptors((pid_t)atoi(e->d_name)) != want; k++)
-			usleep(10000);
+		(void)WAIT_FOR(daemon_descriptors((pid_t)atoi(e->d_name)) == want);
 		assert_int_equal(daemon_descriptors((pid_t)atoi(e->d_name)), want);
 	}
 	closedir(d);
@@ -253,8 +255,7 @@ static void its_death_is_everyones(void **state)
 		if (i == 0) {
 			close(daemon_spawn("bomb", BOX_WORK, "bomb 60"));
 			daemon_expect(STEWARD, SBX_SPAWNED, NULL);
-			for (int k = 0; k < 500 && daemon_processes(daemon_box_uids, daemon_box_uids + 100) < 40; k++)
-				usleep(10000);
+			(void)WAIT_FOR(daemon_processes(daemon_box_uids, daemon_box_uids + 100) >= 40);
 		} else {
 			close(daemon_spawn("a", BOX_WORK, "hold"));
 			close(daemon_spawn("b", BOX_CHECK, "bomb 10 forking"));
@@ -370,7 +371,7 @@ static void tells_its_manager(void **state)
 	daemon_up();
 	unsetenv("NOTIFY_SOCKET");
 	struct pollfd p = {.fd = manager, .events = POLLIN};
-	assert_int_equal(poll(&p, 1, 20000), 1);
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
 	assert_int_equal(recv(manager, text, sizeof text - 1, 0), 7);
 	assert_string_equal(text, "READY=1");
 	daemon_down();

@@ -56,8 +56,7 @@ static void no_room_for_descriptors(void **state)
 		assert_true(daemon_logged("channel of pinfold-steward closed"));
 		assert_int_equal(prlimit(daemon_pid, RLIMIT_NOFILE, &old, NULL), 0);
 		daemon_meet(STEWARD);
-		for (int k = 0; k < DAEMON_PATIENCE / 10 && daemon_descriptors(daemon_pid) != had; k++)
-			usleep(10000);
+		(void)WAIT_FOR(daemon_descriptors(daemon_pid) == had);
 		assert_int_equal(daemon_descriptors(daemon_pid), had);
 		daemon_logs[0] = '\0';
 	}
@@ -167,8 +166,7 @@ static void squatters(void **state)
 	kill(daemon_pid, SIGKILL);
 	waitpid(daemon_pid, NULL, 0);
 	daemon_up();
-	for (int k = 0; k < DAEMON_PATIENCE / 10 && daemon_processes(daemon_uids, daemon_uids + 4) != 4; k++)
-		usleep(10000);
+	(void)WAIT_FOR(daemon_processes(daemon_uids, daemon_uids + 4) == 4);
 	daemon_down();
 }
 

@@ -6,6 +6,7 @@
 #include "lib/own.h"
 #include "tests/box/held.h"
 #include "tests/box/rig.h"
+#include "tests/patience.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -34,7 +35,7 @@ static void unkillable_and_unremovable(void **state)
 	own_fd int one = rig_spawn(&rig, "process", BOX_WORK, &l, "bomb 1");
 	own_fd int two = rig_spawn(&rig, "group", BOX_WORK, &l, "hold");
 	struct rig_told *p = rig_told(&rig, "process"), *g = rig_told(&rig, "group");
-	assert_true(rig_until_says(&rig, one, "ready", 20000) && rig_until_says(&rig, two, "ready", 20000));
+	assert_true(rig_until_says(&rig, one, "ready", PATIENCE_MS) && rig_until_says(&rig, two, "ready", PATIENCE_MS));
 	struct box *held = boxes_find(&rig.boxes, "process", BOX_WORK),
 		   *kept = boxes_find(&rig.boxes, "group", BOX_WORK);
 	uint32_t slots[] = {held->slot, kept->slot};
@@ -48,9 +49,9 @@ static void unkillable_and_unremovable(void **state)
 	runs_well("meanwhile"); /* nobody waits for them */
 	assert_false(p->gone);
 	/* the group's processes are dead at once; that it is not gone is said when its time is up */
-	assert_true(rig_until(&rig, &g->exited, 20000));
+	assert_true(rig_until(&rig, &g->exited, PATIENCE_MS));
 	assert_true(g->status == -SIGKILL || g->status == 0); /* its process 1 may see the others' end before its own */
-	assert_true(rig_until(&rig, &g->gone, 60000) && rig_until(&rig, &p->gone, 60000));
+	assert_true(rig_until(&rig, &g->gone, PATIENCE_MS) && rig_until(&rig, &p->gone, PATIENCE_MS));
 	assert_true(p->exited && p->closed && !p->clean);
 	assert_int_equal(p->status, -SIGKILL);
 	assert_true(!g->clean);
@@ -70,7 +71,7 @@ static void unkillable_and_unremovable(void **state)
 		char run[32];
 		snprintf(run, sizeof run, "other-%u", n);
 		results[n] = rig_spawn(&rig, run, BOX_WORK, &l, "hold");
-		assert_true(rig_until(&rig, &rig_told(&rig, run)->spawned, 20000));
+		assert_true(rig_until(&rig, &rig_told(&rig, run)->spawned, PATIENCE_MS));
 	}
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(rig.boxes.v[slots[i]].state, SANDBOX_QUARANTINED);
@@ -111,8 +112,8 @@ static void swept_and_not_touched(void **state)
 			_exit(1);
 		}
 		char text[64] = "";
-		for (int k = 0; k < 2000 && atoi(text) == 0; k++, usleep(10000))
-			cg_get(both[i]->tree[0].base, "s3/a/deep/er", "cgroup.procs", text, sizeof text);
+		(void)WAIT_FOR((cg_get(both[i]->tree[0].base, "s3/a/deep/er", "cgroup.procs", text, sizeof text),
+				atoi(text) != 0));
 	}
 	assert_true(cg_open(&again, "/instance/one", &why)); /* as the next life does */
 	int status;

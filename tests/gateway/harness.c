@@ -24,6 +24,7 @@
 #include "lib/die.h"
 #include "lib/num.h"
 #include "lib/token.h"
+#include "tests/patience.h"
 #include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
@@ -373,8 +374,7 @@ static void end(pid_t pid)
 	if (pid <= 0)
 		return;
 	kill(pid, SIGTERM);
-	for (int i = 0; i < 500 && waitpid(pid, NULL, WNOHANG) == 0; i++)
-		usleep(10000);
+	(void)WAIT_FOR(waitpid(pid, NULL, WNOHANG) != 0);
 }
 
 int main(void)

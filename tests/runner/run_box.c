@@ -229,7 +229,7 @@ int box_wait(struct box_run *b)
 {
 	int st, fd = (int)syscall(SYS_pidfd_open, b->pid, 0);
 	struct pollfd p = {.fd = fd, .events = POLLIN};
-	int ended = poll(&p, 1, 120000);
+	int ended = poll(&p, 1, PATIENCE_MS);
 	if (ended != 1)
 		kill(b->pid, SIGKILL);
 	assert_int_equal(waitpid(b->pid, &st, 0), b->pid);
@@ -258,18 +258,17 @@ int box_all(struct found *f, int upload)
 	return status;
 }
 
+static off_t size_of(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 ? st.st_size : 0;
+}
+
 void box_wait_output(struct box_run *b)
 {
 	/* The agent's cgroup file has five "0" when the agent starts. */
-	for (int i = 0; i < 6000; i++) {
-		struct stat st;
-		if (!fstat(b->group, &st) && st.st_size >= 5)
-			return;
-		if (!fstat(b->result, &st) && st.st_size > 0)
-			break;
-		usleep(10000);
-	}
-	fail_msg("the agent never started");
+	if (!WAIT_FOR(size_of(b->group) >= 5 || size_of(b->result) > 0) || size_of(b->group) < 5)
+		fail_msg("the agent never started");
 }
 
 /* --- the result ----------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #define TESTS_RUNNER_RUN_BOX_H
 #include "gen/bundle_msg.h"
 #include "lib/chan.h"
+#include "tests/patience.h"
 #include <sys/types.h>
 
 /* --- the upload ---------------------------------------------------------------------------------- */

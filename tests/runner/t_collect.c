@@ -1,6 +1,7 @@
 /*
  * What the runner collects of a tree that was made to hurt it.
  */
+#include "lib/own.h"
 #include "tests/runner/run_box.h"
 #include <fcntl.h>
 #include <setjmp.h>
@@ -271,19 +272,21 @@ static void move(int workspace, int what)
 	}
 }
 
+/* The folder, once "ready" is in it; -1. */
+static int ready_in(const char *path)
+{
+	own_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd >= 0 && faccessat(fd, "ready", F_OK, 0) == 0 ? steal_fd(&fd) : -1;
+}
+
 static int workspace_of(const struct box_run *b)
 {
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/root/workspace", (int)b->pid);
-	for (int i = 0; i < 6000; i++) {
-		int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0 && !faccessat(fd, "ready", F_OK, 0))
-			return fd;
-		close(fd);
-		usleep(10000);
-	}
-	fail_msg("the agent is not ready");
-	return -1;
+	int fd = -1;
+	if (!WAIT_FOR((fd = ready_in(path)) >= 0))
+		fail_msg("the agent is not ready");
+	return fd;
 }
 
 static void go(int workspace)

@@ -19,8 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 30000, PAUSE_MS = 10 };
-
 const char stage_secret[] = "0123456789012345678901234567890123456789";
 static const char request_text[] =
     "{\"instruction\":\"repair it\",\"allowedPaths\":[\"a.py\"],\"checks\":[[\"git\",\"diff\",\"--check\"],"
@@ -381,24 +379,16 @@ const struct st_run_is *stage_get(struct stage *s, const char *tenant, const cha
 
 const struct st_run_is *stage_final(struct stage *s, const char *tenant, const char *run)
 {
-	for (int i = 0; i < PATIENCE_MS / PAUSE_MS; i++) {
-		const struct st_run_is *is = stage_get(s, tenant, run);
-		if (run_final((enum run_state)is->state))
-			return is;
-		(void)poll(NULL, 0, PAUSE_MS);
-	}
-	fail_msg("run %s does not end", run);
-	return NULL;
+	const struct st_run_is *is = NULL;
+	if (!WAIT_FOR(run_final((enum run_state)(is = stage_get(s, tenant, run))->state)))
+		fail_msg("run %s does not end", run);
+	return is;
 }
 
 void stage_phase(struct stage *s, const char *tenant, const char *run, enum run_phase phase)
 {
-	for (int i = 0; i < PATIENCE_MS / PAUSE_MS; i++) {
-		if (stage_get(s, tenant, run)->phase == phase)
-			return;
-		(void)poll(NULL, 0, PAUSE_MS);
-	}
-	fail_msg("run %s does not reach phase %s", run, phase_names[phase]);
+	if (!WAIT_FOR(stage_get(s, tenant, run)->phase == phase))
+		fail_msg("run %s does not reach phase %s", run, phase_names[phase]);
 }
 
 bool stage_capable(struct stage *s, const char *tenant, const char *run)
@@ -444,18 +434,19 @@ unsigned stage_audited(struct stage *s, const char *event, const char *run)
 	return found;
 }
 
-void stage_logged(struct stage *s, const char *text)
+bool stage_has_logged(struct stage *s, const char *text)
 {
 	char path[160];
+	size_t n;
 	snprintf(path, sizeof path, "%s/steward.log", s->rig.dir);
-	for (int i = 0; i < PATIENCE_MS / PAUSE_MS; i++) {
-		size_t n;
-		own_free char *log = file_read(AT_FDCWD, path, 10000000, &n);
-		if (log != NULL && strstr(log, text) != NULL)
-			return;
-		(void)poll(NULL, 0, PAUSE_MS);
-	}
-	fail_msg("the steward does not log: %s", text);
+	own_free char *log = file_read(AT_FDCWD, path, 10000000, &n);
+	return log != NULL && strstr(log, text) != NULL;
+}
+
+void stage_logged(struct stage *s, const char *text)
+{
+	if (!WAIT_FOR(stage_has_logged(s, text)))
+		fail_msg("the steward does not log: %s", text);
 }
 
 char *stage_events(struct stage *s, const char *tenant, const char *run)
@@ -481,13 +472,14 @@ char *stage_events(struct stage *s, const char *tenant, const char *run)
 	return text;
 }
 
+static bool has_event(struct stage *s, const char *tenant, const char *run, const char *type)
+{
+	own_free char *events = stage_events(s, tenant, run);
+	return strstr(events, type) != NULL;
+}
+
 void stage_event(struct stage *s, const char *tenant, const char *run, const char *type)
 {
-	for (int i = 0; i < PATIENCE_MS / PAUSE_MS; i++) {
-		own_free char *events = stage_events(s, tenant, run);
-		if (strstr(events, type) != NULL)
-			return;
-		(void)poll(NULL, 0, PAUSE_MS);
-	}
-	fail_msg("run %s has no event %s", run, type);
+	if (!WAIT_FOR(has_event(s, tenant, run, type)))
+		fail_msg("run %s has no event %s", run, type);
 }

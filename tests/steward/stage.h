@@ -89,7 +89,8 @@ bool stage_capable(struct stage *s, const char *tenant, const char *run);
 char *stage_artifact(struct stage *s, const char *tenant, const char *run, enum artifact name);
 /* How many lines the audit log has of this event and run. */
 unsigned stage_audited(struct stage *s, const char *event, const char *run);
-/* Waits until the steward has logged this. */
+/* Has the steward logged this? The second waits until it has. */
+bool stage_has_logged(struct stage *s, const char *text);
 void stage_logged(struct stage *s, const char *text);
 /* Waits until the run has an event of this type. */
 void stage_event(struct stage *s, const char *tenant, const char *run, const char *type);

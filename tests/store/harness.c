@@ -172,7 +172,7 @@ struct ask *rig_ask(struct rig *r, enum rig_role role)
 {
 	struct st_ping m = {0};
 	struct st_ok ok;
-	struct ask *a = ask_new(role == RIG_ADMIN ? r->admin : r->sock, role == RIG_NOBODY ? 500 : RIG_PATIENCE_MS);
+	struct ask *a = ask_new(role == RIG_ADMIN ? r->admin : r->sock, role == RIG_NOBODY ? 500 : PATIENCE_MS);
 	if (a == NULL)
 		fatal("no memory");
 	enum err e = RIG_AS(role, st_call_ping(a, &m, NULL, &ok, NULL));
@@ -252,18 +252,18 @@ enum err rig_running(struct ask *fcgi, struct ask *steward, const char *tenant, 
 	return e != ERR_OK ? e : RIG_AS(RIG_STEWARD, st_call_run_start(steward, &s, NULL, &work, NULL));
 }
 
+static bool log_has(struct rig *r, const char *text)
+{
+	size_t n;
+	char *log = file_read(AT_FDCWD, r->log, 1 << 20, &n);
+	bool found = log != NULL && strstr(log, text) != NULL;
+	free(log);
+	return found;
+}
+
 bool rig_logged(struct rig *r, const char *text)
 {
-	for (int i = 0; i < 500; i++) {
-		size_t n;
-		char *log = file_read(AT_FDCWD, r->log, 1 << 20, &n);
-		bool found = log != NULL && strstr(log, text) != NULL;
-		free(log);
-		if (found)
-			return true;
-		(void)poll(NULL, 0, 20);
-	}
-	return false;
+	return WAIT_FOR(log_has(r, text));
 }
 
 pid_t rig_member(struct rig *r, enum rig_role role, const volatile bool *go, void (*work)(struct ask *a, int index),
@@ -277,7 +277,7 @@ pid_t rig_member(struct rig *r, enum rig_role role, const volatile bool *go, voi
 	uid_t uid = rig_uid(role);
 	if (setresuid(uid, uid, uid) != 0)
 		_exit(1);
-	struct ask *a = ask_new(r->sock, 30000);
+	struct ask *a = ask_new(r->sock, PATIENCE_MS);
 	while (!*go)
 		(void)usleep(1000);
 	work(a, index);

@@ -7,12 +7,13 @@
 #define TESTS_STORE_HARNESS_H
 #include "gen/store_msg.h"
 #include "lib/ask.h"
+#include "tests/patience.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 enum rig_role { RIG_FCGI, RIG_GATEWAY, RIG_STEWARD, RIG_ADMIN, RIG_NOBODY, RIG_ROLE__COUNT };
-enum { RIG_UID = 61000 /* stored's; the roles' follow */, RIG_PATIENCE_MS = 10000 };
+enum { RIG_UID = 61000 /* stored's; the roles' follow */ };
 
 struct rig {
 	char dir[64], sock[96], admin[96], state[96], log[96], logs[96]; /* logs: folder of the audit log */

@@ -276,9 +276,7 @@ static void strangers_and_nonsense(void **state)
 	assert_true(lines_with("\"event\":\"protocol.violation\"", line) >= 1);
 	assert_non_null(strstr(line, "\"role\":\"fcgi\",\"why\":\""));
 	assert_true(rig_logged(&rig, "has no role here"));
-	for (int i = 0; i < 500 && !has("\"event\":\"caller.refused\""); i++)
-		(void)usleep(20000);
-	assert_true(has("\"event\":\"caller.refused\""));
+	assert_true(WAIT_FOR(has("\"event\":\"caller.refused\"")));
 }
 
 static void starts_and_stops(void **state)

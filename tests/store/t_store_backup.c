@@ -186,9 +186,7 @@ static void killed_backups(void **state)
 		ended(run);
 		(void)consume(run, &cap);
 	}
-	for (int i = 0; i < 3000 && stats().log_files > 2; i++)
-		(void)usleep(20000);
-	assert_true(stats().log_files <= 2);
+	assert_true(WAIT_FOR(stats().log_files <= 2));
 }
 
 static bool first_log(struct ask *a, char name[80])

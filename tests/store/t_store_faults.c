@@ -40,12 +40,8 @@ static unsigned descriptors(void)
 /* Descriptors that stored holds once it has seen every connection end. */
 static unsigned settled(unsigned most)
 {
-	unsigned n = descriptors();
-	for (int i = 0; i < 500 && n > most; i++) {
-		(void)usleep(10000);
-		n = descriptors();
-	}
-	return n;
+	(void)WAIT_FOR(descriptors() <= most);
+	return descriptors();
 }
 
 static int shaken(enum rig_role role)

@@ -253,9 +253,7 @@ static void by_itself(void **state)
 		(void)usleep(20000 * (useconds_t)i);
 	}
 	whole();
-	for (int i = 0; i < 3000 && stats().oldest_ended != 0; i++)
-		(void)usleep(20000);
-	assert_int_equal(stats().oldest_ended, 0);
+	assert_true(WAIT_FOR(stats().oldest_ended == 0));
 	assert_int_equal(look("a-run"), ERR_RUN_NOT_FOUND);
 	assert_int_equal(look("going"), ERR_OK);
 	whole();

@@ -12,20 +12,21 @@
 #include "cli/audit.h"
 #include "tests/store/care.h"
 
+static bool is_free(const char *path)
+{
+	int fd = open(path, O_RDWR);
+	bool got = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	close(fd);
+	return got;
+}
+
 /* What was killed with its lock may still be dying. */
 static void wait_free(void)
 {
 	char path[300];
 	(void)snprintf(path, sizeof path, "%s/store/lock", rig.state);
-	for (int i = 0; i < 500; i++) {
-		int fd = open(path, O_RDWR);
-		bool is_free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
-		close(fd);
-		if (is_free)
-			return;
-		(void)usleep(20000);
-	}
-	fail_msg("the store is locked for ever");
+	if (!WAIT_FOR(is_free(path)))
+		fail_msg("the store is locked for ever");
 }
 
 static void first(void **state)

@@ -86,7 +86,7 @@ static unsigned told(int fd, size_t n, unsigned nfds)
 	(void)chan_send(fd, frame, n, fds, (int)nfds);
 	chan_close_fds(fds, (int)nfds);
 	struct pollfd p = {.fd = fd, .events = POLLIN};
-	ssize_t m = poll(&p, 1, 20000) == 1 ? chan_recv(fd, answer, sizeof answer, fds, &got) : 0;
+	ssize_t m = poll(&p, 1, PATIENCE_MS) == 1 ? chan_recv(fd, answer, sizeof answer, fds, &got) : 0;
 	chan_close_fds(fds, got);
 	return m > 0 && wire_peek(answer, (size_t)m, &number, &op) ? number : 0;
 }

@@ -5,6 +5,7 @@
 #include "gen/store_msg.h"
 #include "lib/ask.h"
 #include "lib/chan.h"
+#include "tests/patience.h"
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +16,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-enum { PATIENCE = 20000 };
 
 enum act { ANSWER, REFUSE, LOSE, STALE_FIRST, GARBAGE, FDS, HANG_UP_AT_HELLO, END };
 
@@ -111,7 +110,7 @@ static struct ask *start(struct server *s, const enum act *script)
 	s->script = script;
 	s->listener = chan_listen(s->path, SOCK_SEQPACKET, 0600, (uid_t)-1, (gid_t)-1, 8);
 	assert_true(s->listener >= 0);
-	struct ask *a = ask_new(s->path, PATIENCE);
+	struct ask *a = ask_new(s->path, PATIENCE_MS);
 	assert_non_null(a);
 	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
 	return a;
