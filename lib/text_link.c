@@ -94,7 +94,6 @@ bool text_link(struct buf *out, struct buf *host, const char *s, size_t n)
 {
 	static const char scheme[] = "https://";
 	size_t from = sizeof scheme - 1, end = from;
-	own_buf struct buf name;
 	if (n <= from || strncasecmp(s, scheme, from) != 0 || !shows(s, n))
 		return false;
 	while (end < n && strchr("/?#", s[end]) == NULL)
@@ -106,6 +105,7 @@ bool text_link(struct buf *out, struct buf *host, const char *s, size_t n)
 	size_t at = close != NULL ? (size_t)(close - s) + 1 : from;
 	while (at < end && s[at] != ':')
 		at++;
+	own_buf struct buf name;
 	buf_init(&name, n * 4 + 64);
 	if (!put_host(&name, s + from, at - from) || buf_failed(&name) || !port_valid(s + at, end - at))
 		return false;
