@@ -10,6 +10,7 @@
 #include "lib/conf.h"
 #include "lib/confine.h"
 #include "lib/die.h"
+#include "lib/digest.h"
 #include "lib/place.h"
 #include "lib/secret.h"
 #include <errno.h>
@@ -77,6 +78,8 @@ int main(void)
 	if (pool.start > pool.most)
 		pool.start = pool.most;
 	pool.deadline_ms = conf.global.request_deadline_ms > 0 ? conf.global.request_deadline_ms : 30000;
+	if (!digest_start())
+		fatal("OpenSSL does not start: %m");
 	if (!confine(CONFINE_FCGI, NULL, 0))
 		fatal("cannot confine this process: %m");
 	pool_init(&pool);

@@ -12,6 +12,7 @@
 #include "lib/chan.h"
 #include "lib/confine.h"
 #include "lib/die.h"
+#include "lib/digest.h"
 #include "lib/place.h"
 #include <errno.h>
 #include <pthread.h>
@@ -75,6 +76,8 @@ static void close_the_rest(const struct app *app)
 		certificates[n] = (struct landlock_rule){folder[n], LL_READ};
 		n++;
 	}
+	if (!digest_start())
+		fatal("OpenSSL does not start: %m");
 	if (!confine(CONFINE_GATEWAY, certificates, n))
 		fatal("cannot confine this process: %m");
 }

@@ -60,6 +60,12 @@ bool hmac_sha256(const void *key, size_t keylen, const void *p, size_t n, uint8_
 	return (HMAC(EVP_sha256(), key, (int)keylen, p, n, out, &len) != NULL && len == SHA256_SIZE) || no_memory();
 }
 
+bool digest_start(void)
+{
+	uint8_t sum[SHA256_SIZE];
+	return sha256("", 0, sum) && hmac_sha256("", 0, "", 0, sum);
+}
+
 void hex(const uint8_t *p, size_t n, char *out)
 {
 	static const char digits[] = "0123456789abcdef";

@@ -7,6 +7,11 @@
 
 enum { SHA256_SIZE = 32, SHA256_HEX = 65 };
 
+/*
+ * At a program's start. OpenSSL makes itself ready at its first use, and where that fails for want of memory it fails
+ * for ever: every digest of a daemon that was hit there would. False with errno.
+ */
+bool digest_start(void);
 /* False with errno, of all three. */
 bool sha256(const void *p, size_t n, uint8_t out[SHA256_SIZE]);
 bool sha256_fd(int fd, uint8_t out[SHA256_SIZE], uint64_t *size); /* by pread from offset 0 */

@@ -14,6 +14,7 @@
  */
 #include "lib/confine.h"
 #include "lib/die.h"
+#include "lib/digest.h"
 #include "lib/num.h"
 #include "lib/place.h"
 #include "lib/token.h"
@@ -151,6 +152,8 @@ int main(void)
 	if (why != NULL)
 		fatal("the configuration is not acceptable: %s", why);
 	read_secrets();
+	if (!digest_start())
+		fatal("OpenSSL does not start: %m");
 	if (!confine(CONFINE_STEWARD, NULL, 0))
 		fatal("cannot confine this process: %m");
 	open_store();

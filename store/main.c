@@ -67,6 +67,8 @@ int main(int argc, char **argv)
 		fatal("no memory");
 	uint8_t config[SHA256_SIZE];
 	uint64_t size;
+	if (!digest_start())
+		fatal("OpenSSL does not start: %m");
 	if (!sha256_fd(CHILD_FD_CONFIG, config, &size))
 		fatal("the configuration cannot be read: %m");
 	const char *why = conf_load(conf, CHILD_FD_CONFIG);

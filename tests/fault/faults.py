@@ -7,7 +7,7 @@ from machine import *
 
 MAGIC, PROGRAMS, SLOTS = 0x50464C54, DAEMONS, 6
 HEAD, SLOT = struct.Struct("=IIq"), struct.Struct("=IIIIiiII")
-WRITE, SYNC, FD, MEM, SEND, RECV, WAKE = range(1, 8)
+WRITE, SYNC, FD, MEM, SEND, RECV, WAKE, READ = range(1, 9)
 ERRNO, KILL, KILL_AFTER, DELAY, HALF, DROP = range(6)
 NOTE, WORD = struct.Struct("=IIQQQII"), struct.pack("=I", MAGIC)
 
@@ -221,7 +221,7 @@ class Faults:
         return self.armed("stored", WRITE, ERRNO, errno.ENOSPC, most=10, times=self.rng.randint(1, 60))
 
     def broken_disk(self):
-        return self.armed("stored", self.rng.choice((WRITE, SYNC)), ERRNO, errno.EIO, most=20)
+        return self.armed("stored", self.rng.choice((WRITE, SYNC, READ)), ERRNO, errno.EIO, most=20)
 
     def slow_disk(self):
         return self.armed("stored", SYNC, DELAY, most=3, times=self.rng.randint(2, 8), delay=self.rng.randint(50, 400))

@@ -2,7 +2,8 @@
  * Linked into a second set of the daemons, which only the fault harness starts. It stands before the C library's
  * calls, for the program and for the libraries it uses (the linker exports what they refer to), and makes them fail
  * when the control file says so. The file is found from the program's own name: ROOT/usr/.../pinfold-X uses
- * ROOT/fault/control; where it is missing, nothing happens. Nothing of this is in a program that is installed.
+ * ROOT/fault/control, and where the environment names one in PINFOLD_TEST_FAULT (tests of one program alone), it is
+ * that one; where there is none, nothing happens. Nothing of this is in a program that is installed.
  */
 #undef _FORTIFY_SOURCE
 #include "tests/fault/shim.h"
@@ -43,10 +44,9 @@ static int undo_fd = -1;
 
 __attribute__((constructor)) static void fault_open(void)
 {
-	static const char *const names[FAULT_PROGRAMS] = {"/pinfold-sandboxd", "/pinfold-stored", "/pinfold-gateway",
-							  "/pinfold-fcgi", "/pinfold-steward"};
-	const char *self = (const char *)getauxval(AT_EXECFN), *name = self != NULL ? strrchr(self, '/') : NULL;
-	const char *root = NULL;
+	static const char *const names[FAULT_PROGRAMS] = {"-sandboxd", "-stored", "-gateway", "-fcgi", "-steward"};
+	const char *self = (const char *)getauxval(AT_EXECFN), *name = self != NULL ? strrchr(self, '-') : NULL;
+	const char *root = NULL, *told = getenv("PINFOLD_TEST_FAULT");
 	char path[PATH_MAX];
 	int which = -1;
 	for (const char *p = self; p != NULL && (p = strstr(p, "/usr/")) != NULL; p++)
@@ -54,9 +54,12 @@ __attribute__((constructor)) static void fault_open(void)
 	for (int i = 0; i < FAULT_PROGRAMS && name != NULL; i++)
 		if (strcmp(name, names[i]) == 0)
 			which = i;
-	if (root == NULL || which < 0)
+	if ((root == NULL && told == NULL) || which < 0)
 		return;
-	snprintf(path, sizeof path, "%.*s/fault/control", (int)(root - self), self);
+	if (told != NULL)
+		snprintf(path, sizeof path, "%s", told);
+	else
+		snprintf(path, sizeof path, "%.*s/fault/control", (int)(root - self), self);
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
 	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (fd >= 0)
@@ -65,7 +68,7 @@ __attribute__((constructor)) static void fault_open(void)
 		return;
 	control = p;
 	mine = control->slot[which];
-	if (which != FAULT_STORED)
+	if (which != FAULT_STORED || told != NULL)
 		return;
 	snprintf(path, sizeof path, "%.*s/fault/undo", (int)(root - self), self);
 	fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CLOEXEC, 0);
@@ -258,6 +261,35 @@ int fsync(int fd)
 int fdatasync(int fd)
 {
 	return sync_by(SYS_fdatasync, fd);
+}
+
+static ssize_t read_at(int fd, void *p, size_t n, off64_t at)
+{
+	struct fault_slot *s = fault(FAULT_READ);
+	return fails(s) ? -1 : (ssize_t)after(s, syscall(SYS_pread64, fd, p, n, at));
+}
+
+ssize_t pread64(int fd, void *p, size_t n, off64_t at)
+{
+	return read_at(fd, p, n, at);
+}
+
+ssize_t pread(int fd, void *p, size_t n, off_t at)
+{
+	return read_at(fd, p, n, at);
+}
+
+/* What the compiler makes of them where it knows the buffer's size. */
+ssize_t __pread_chk(int fd, void *p, size_t n, off_t at, size_t room);
+ssize_t __pread_chk(int fd, void *p, size_t n, off_t at, size_t room)
+{
+	return n > room ? abort(), -1 : read_at(fd, p, n, at);
+}
+
+ssize_t __pread64_chk(int fd, void *p, size_t n, off64_t at, size_t room);
+ssize_t __pread64_chk(int fd, void *p, size_t n, off64_t at, size_t room)
+{
+	return n > room ? abort(), -1 : read_at(fd, p, n, at);
 }
 
 /* --- descriptors -------------------------------------------------------------------------------------- */

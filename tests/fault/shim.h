@@ -20,7 +20,8 @@ enum fault_class {
 	FAULT_MEM,   /* malloc, calloc, realloc, mount, unshare, epoll_ctl */
 	FAULT_SEND,  /* send, sendmsg */
 	FAULT_RECV,  /* recvmsg */
-	FAULT_WAKE   /* sendmsg of a packet that wakes a subscriber of stored */
+	FAULT_WAKE,  /* sendmsg of a packet that wakes a subscriber of stored */
+	FAULT_READ   /* pread */
 };
 
 enum fault_action {

@@ -114,18 +114,29 @@ class Rig:
         self.token, self.device = self.store.token("main"), self.store.token("main", 2)
         self.other = self.store.token("other")
         self.path = self.dir + "/fcgi.sock"
+        self.program, self.data, self.uid, self.files, self.deaths = program, data, 70002 if stored else None, o.get("files"), 0
+        self.start()
+
+    def start(self):
         listener = listening(self.path, socket.SOCK_STREAM)
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        conf = sealed(data)
+        conf = sealed(self.data)
         secrets, end = os.pipe()
         os.close(end)
-        self.p = spawn(program, {3: theirs.fileno(), 4: conf, 5: secrets, 6: listener.fileno()}, self.log,
-                       70002 if stored else None, o.get("files"))
+        self.p = spawn(self.program, {3: theirs.fileno(), 4: conf, 5: secrets, 6: listener.fileno()}, self.log, self.uid, self.files)
         theirs.close()
-        self.control.send(b"\x07")  # as sandboxd does: all others serve
         listener.close()
+        self.control.send(b"\x07")  # as sandboxd does: all others serve
         os.close(conf)
         os.close(secrets)
+
+    def again(self):
+        """It has died, and is started once more."""
+        self.p.wait()
+        os.unlink(self.path)
+        self.control.close()
+        self.deaths += 1
+        self.start()
 
     def alive(self):
         return self.p.poll() is None

@@ -1,0 +1,115 @@
+#!/usr/bin/python3 -B
+"""What passes is never called a bug, of the public side alone: each request is made again and again while the program, whose
+calls can be made to fail (tests/fault/shim.c), has no memory at its first allocation, its second, and so on, until it
+asked for none that failed; the same with descriptors, with what it sends the store, and with a disk that does not read.
+
+usage: lack.py faulty-fcgi
+"""
+import errno, json, os, sys, time
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "fault")]
+from fastcgi import *
+from fakestore import COMPLETED, RUNNING
+from faults import ERRNO, FD, MEM, READ, RECV, WRITE, Control
+from rig import Rig
+
+passed = failed = 0
+MOST = 400
+LARGE = {"instruction": "x" * 20000, "files": [{"path": "a.py", "content": "y" * 50000}], "allowedPaths": ["a.py"],
+         "checks": [["git", "diff", "--check"]]}
+SMALL = dict(LARGE, instruction="Repair it.", files=[{"path": "a.py", "content": "y"}])
+
+
+def check(what, ok, got=""):
+    global passed, failed
+    passed, failed = passed + bool(ok), failed + (not ok)
+    print(("ok   " if ok else "FAIL ") + what + ("" if ok else f": {got!r}"), flush=True)
+
+
+def start():
+    """With two runs: one whose summary is large has ended, one goes on."""
+    global rig
+    rig = Rig(sys.argv[1], threads=1, threads_max=1)
+    ids = {}
+    for name, body in (("done", LARGE), ("live", SMALL)):
+        a = ask(rig.path, request("POST", "/v1/runs", rig.token, json.dumps(body).encode()))
+        ids[name] = a.json["runId"]
+    rig.store.runs["main", ids["done"]].update(state=COMPLETED, artifacts={"patch": b"p" * 70000, "result": b"r"})
+    rig.store.runs["main", ids["live"]].update(state=RUNNING)
+    return ids
+
+
+def tried(data):
+    try:
+        return ask(rig.path, data)
+    except OSError:
+        return None  # it is dying
+
+
+def ready():
+    """Waits until it serves; one that has died is started again: True."""
+    died = False
+    for _ in range(1000):
+        if not rig.alive():
+            rig.again()
+            died = True
+        a = tried(request("GET", "/readyz"))
+        if a is not None and a.status == 200:
+            return died
+        time.sleep(0.02)
+    sys.exit("it does not serve again")
+
+
+def requests(ids):
+    run = "/v1/runs/" + ids["done"]
+    gets = ("/healthz", "/readyz", "/openapi.json", "/v1/limits", "/v1/model-profiles", "/v1/runs", "/v1/runs?limit=1&status=running", run,
+            run + "/events", run + "/artifacts", run + "/artifacts/patch", run + "/artifacts/events", run + "/artifacts/nothing")
+    for path in gets:
+        yield "GET " + path.replace(ids["done"], "RUN"), request("GET", path, rig.token), (200, 404)
+    for name, body in (("small", SMALL), ("large", LARGE)):
+        yield f"POST /v1/runs ({name})", request("POST", "/v1/runs", rig.token, json.dumps(body).encode()), (202,)
+    yield "POST cancel", request("POST", f"/v1/runs/{ids['live']}/cancel", rig.token, b""), (202,)
+    yield "DELETE", request("DELETE", f"/v1/runs/{ids['live']}", rig.token), (409,)
+
+
+def sweep(what, kind, why):
+    """The refusals that were heard: {status: how often}."""
+    heard, first = {}, 1  # libfcgi dies of what it cannot allocate, before we see the request: once for all requests is enough
+    for name, data, right in list(requests(ids)):
+        wrong, deadly = None, []
+        for nth in range(max(first, 1), MOST):
+            control.arm("fcgi", kind, ERRNO, why, countdown=nth)
+            a = tried(data)
+            met = control.fired("fcgi")
+            control.clear()
+            if a is None and ready():
+                deadly.append(nth)
+            if a is not None and a.status not in (0, *right):
+                heard[a.status] = heard.get(a.status, 0) + 1
+                if a.status not in (503, 507) or a.error not in ("resources_exhausted", "store_unavailable", "storage_full", "not_ready"):
+                    wrong = wrong or (nth, a)
+            if not met:
+                break
+        first = deadly[-1] - 1 if deadly else first
+        check(f"{what}: {name}, {nth - 1} times", wrong is None and nth < MOST - 1, wrong)
+    return heard
+
+
+control = Control(os.path.join(os.environ.get("TMPDIR", "/tmp"), f"pinfold-lack.{os.getpid()}"))
+os.environ["PINFOLD_TEST_FAULT"] = control.folder + "/control"
+ids = start()
+try:
+    for what, kind, why in (("no memory", MEM, errno.ENOMEM), ("no descriptors", FD, errno.EMFILE), ("no descriptors to receive", RECV, errno.EMFILE),
+                            ("no room", WRITE, errno.ENOSPC), ("a disk that does not read", READ, errno.EIO)):
+        heard = sweep(what, kind, why)
+        check(f"{what} is met, and told: {heard}; it died {rig.deaths} times so far", heard or kind in (RECV,), heard)
+    a = ask(rig.path, request("GET", "/v1/runs", rig.token))
+    check("it goes on", a.status == 200, a)
+finally:
+    rig.stop()
+    for name in ("control", "undo"):
+        os.unlink(control.folder + "/" + name)
+    os.rmdir(control.folder)
+    os.rmdir(os.path.dirname(control.folder))
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed != 0)
