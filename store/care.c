@@ -153,16 +153,26 @@ static void on_verify(const DB_ENV *env, const char *prefix, const char *text)
 
 bool store_verify(const char *state_dir, const char *name, void (*says)(void *with, const char *text))
 {
-	char path[400];
+	char path[400], folder[400];
+	DB_ENV *env;
 	DB *db;
 	(void)snprintf(path, sizeof path, "%s/%s/pinfold.db", state_dir, name);
-	if (db_create(&db, NULL, 0) != 0)
+	(void)snprintf(folder, sizeof folder, "%s/%s", state_dir, name);
+	/* An environment of its own, for one thing: what does not fit into memory is put beside the store, not into a
+	 * folder of the machine's. */
+	if (db_env_create(&env, 0) != 0)
 		return false;
+	if (env->set_tmp_dir(env, folder) != 0 ||
+	    env->open(env, NULL, DB_CREATE | DB_PRIVATE | DB_INIT_MPOOL, 0) != 0 || db_create(&db, env, 0) != 0) {
+		(void)env->close(env, 0);
+		return false;
+	}
 	verify_says = says;
 	db->set_errcall(db, on_verify);
 	/* Frees the handle, whatever it finds. */
 	int ret = db->verify(db, path, NULL, NULL, 0);
 	if (ret != 0)
 		says(NULL, db_strerror(ret));
+	(void)env->close(env, 0);
 	return ret == 0;
 }

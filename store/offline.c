@@ -1,5 +1,6 @@
 /* See offline.h. */
 #include "store/offline.h"
+#include "lib/confine.h"
 #include "lib/die.h"
 #include "store/check.h"
 #include "store/env.h"
@@ -31,8 +32,16 @@ unsigned offline_check(struct store *s, bool contents, bool quiet)
 	return c.findings;
 }
 
+void offline_confine(const char *state_dir, const char *log_dir)
+{
+	const struct landlock_rule own[] = {{state_dir, LL_ALL}, {log_dir, LL_ALL}};
+	if (!confine(CONFINE_STORED, own, log_dir != NULL ? 2 : 1))
+		fatal("cannot confine this process: %m");
+}
+
 static int check(const char *state_dir, bool contents)
 {
+	offline_confine(state_dir, NULL);
 	struct store *s = store_open(state_dir);
 	unsigned findings = offline_check(s, contents, false);
 	store_close(s);

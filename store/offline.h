@@ -13,6 +13,8 @@ int offline(int argc, char **argv);
 #define NAME_STORE "store"
 #define NAME_NEW "store.new"
 int restore(const char *state_dir, const char *log_dir, bool keep_tokens);
+/* Gives up what the daemon gives up, but for these folders; log_dir NULL: none. Ends the program where it cannot. */
+void offline_confine(const char *state_dir, const char *log_dir);
 /* Prints what does not fit; the number of findings. */
 struct store;
 unsigned offline_check(struct store *s, bool contents, bool quiet);

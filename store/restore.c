@@ -53,6 +53,7 @@ static bool good_token(void *with, const char *token_id, const struct rec_token 
 /* In a process of its own: a store that is damaged must not take this one along. */
 static void tell_old(const char *state_dir, FILE *to)
 {
+	offline_confine(state_dir, NULL);
 	struct store *s = store_open(state_dir);
 	struct txn t;
 	struct meta m;
@@ -332,6 +333,7 @@ int restore(const char *state_dir, const char *log_dir, bool keep_tokens)
 		read_old(state_dir, &old);
 	else
 		old = (struct old){0};
+	offline_confine(state_dir, log_dir); /* it starts no other process any more */
 	lock = there ? store_lock(state_dir, NAME_STORE) : -1;
 	struct store *s = store_open_at(state_dir, NAME_NEW);
 	clock_raise(s, old.highest);

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
 """Each living process of an instance, looked at from outside: no privileges, a filter, nothing to be looked at by its own user."""
+import subprocess, tempfile
 from processes import *
 
 ROOT_OWN = 0  # /proc/PID/maps of a process that cannot be dumped belongs to root
@@ -49,6 +50,33 @@ for name in CHILDREN:
         check(f"{name} holds no foreign file", own, f"{fd} -> {to}")
 users = [status(pid_of(n))["Uid"] for n in CHILDREN]
 check("each has a user of its own", len(set(users)) == len(users), users)
+
+
+def offline():
+    """What is done by hand on a store is confined like the daemon: it is looked at where it waits to say its last line."""
+    user = status(pid_of("pinfold-stored"))["Uid"].split()[0]
+    with tempfile.TemporaryDirectory(prefix="pinfold-offline.") as d:
+        os.chown(d, int(user), int(user))
+        out, said = os.pipe()
+        os.set_blocking(said, False)
+        try:
+            while os.write(said, b" "):
+                pass
+        except BlockingIOError:
+            os.set_blocking(said, True)
+        p = subprocess.Popen([INSTANCE + "/usr/libexec/pinfold/pinfold-stored", "--check", d], user=int(user), group=int(user), extra_groups=[],
+                             stdout=said, stderr=subprocess.DEVNULL)
+        os.close(said)
+        wait_for(lambda: p.poll() is not None or status(p.pid)["NoNewPrivs"] == "1" and (LESS or status(p.pid)["Seccomp"] == "2"), 60)
+        s = status(p.pid) if p.poll() is None else {}
+        check("a check by hand is confined", s.get("NoNewPrivs") == "1" and (LESS or s.get("Seccomp") == "2") and int(s["CapPrm"], 16) == 0, s)
+        while os.read(out, 65536):
+            pass
+        os.close(out)
+        check("and does its work", p.wait() == 0, p.returncode)
+
+
+offline()
 call("POST", f"/v1/runs/{run}/cancel", {}, mine)
 until(mine, run, lambda v: v["status"] in TERMINAL)
 done()
