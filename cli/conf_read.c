@@ -283,6 +283,9 @@ static void take_agent(struct out *o, cfg_t *a)
 	m.token_wire = strcmp(cfg_getstr(a, "token_delivery"), "wire") == 0;
 	if (!m.token_wire && strcmp(cfg_getstr(a, "token_delivery"), "files") != 0)
 		complain(o, "agent %s: token_delivery must be files or wire", m.name);
+	m.upload_always = strcmp(cfg_getstr(a, "upload_tests"), "always") == 0;
+	if (!m.upload_always && strcmp(cfg_getstr(a, "upload_tests"), "doubt") != 0)
+		complain(o, "agent %s: upload_tests must be doubt or always", m.name);
 	if (m.file_bytes == 0 || m.file_bytes > m.workspace_bytes)
 		m.file_bytes = m.workspace_bytes;
 
@@ -365,6 +368,7 @@ static void read_file(struct out *o, const char *file, bool global)
 			     CFG_INT("output_bytes", 200000, CFGF_NONE),
 			     CFG_INT("extra_requests", 2, CFGF_NONE),
 			     CFG_STR("token_delivery", "files", CFGF_NONE),
+			     CFG_STR("upload_tests", "doubt", CFGF_NONE),
 			     CFG_INT("cpu_seconds", 0, CFGF_NONE),
 			     CFG_INT("file_mb", 0, CFGF_NONE),
 			     CFG_INT("open_files", 1024, CFGF_NONE),

@@ -13,9 +13,9 @@ TEST = HEAD + "    def test_add(self):\n        self.assertEqual(calc.add(2, 3),
 RIGHT, WRONG = "def add(a, b):\n    return a + b\n", "def add(a, b):\n    return a - b\n"
 
 
-def run(files, allowed, checks, bearer=mine, **more):
+def run(files, allowed, checks, bearer=mine, agent="script", **more):
     """The run's end, and its checks by their first or third word."""
-    v = until(bearer, start(bearer, files, agent="script", allowed=allowed, checks=checks, **more))
+    v = until(bearer, start(bearer, files, agent=agent, allowed=allowed, checks=checks, **more))
     return v, {("git" if c["argv"][0] == "git" else c["argv"][2]): c for c in v.get("verification", [])}
 
 
@@ -146,6 +146,11 @@ def flagged():
     v, c = run({"agent.py": write("calc.py", RIGHT), "calc.py": WRONG, "test_calc.py": TEST}, ["calc.py"], [UNIT])
     check("an honest repair has no flag and no second box", v["status"] == "completed" and c["unittest"]["flags"] == [] and
           "uploadTests" not in c["unittest"], v)
+    # A program can decide how many tests there are: that is seen where the profile has every check counted.
+    made = "import unittest, calc\nclass T(unittest.TestCase):\n    pass\nfor n in calc.CASES:\n    setattr(T, f'test_{n}', lambda self, n=n: self.assertGreater(n, 1))\n"
+    for agent, flags in (("script", []), ("counted", [{"flag": "fewer_tests"}])):
+        v, c = run({"agent.py": write("calc.py", "CASES = [2]\n"), "calc.py": "CASES = [1, 2]\n", "test_calc.py": made}, ["calc.py"], [UNIT], agent=agent)
+        check(f"a program that leaves a test out, with the profile {agent}", v["status"] == "completed" and c["unittest"]["flags"] == flags, v)
     # A comparison that cannot end is given up, and costs the run nothing but time.
     endless = "import time\ntime.sleep(60)\n"
     v, c = run({"agent.py": write("test_calc.py", TEST), "calc.py": RIGHT, "test_calc.py": endless + TEST}, ["test_calc.py"], [UNIT], brief)
