@@ -1,7 +1,7 @@
 /*
  * See checks.h. The output was written by the program under test as much as by the test runner, so counts are
  * read conservatively: a line counts only when it is wholly of the form that the runner prints, the last one
- * wins, and where none is found nothing ran.
+ * wins (of a runner that prints one for each program of tests, all together), and where none is found nothing ran.
  */
 #include "steward/checks.h"
 #include <stdlib.h>
@@ -199,6 +199,37 @@ static void pytest_count(const char *output, size_t n, struct check_counts *c)
 		*c = signs;
 }
 
+/* --- cargo test -------------------------------------------------------------------------------------- */
+
+/* "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s" */
+static bool cargo_summary(const char *p, struct check_counts *c)
+{
+	static const char *const words[] = {" passed; ", " failed; ", " ignored; ", " measured; ", " filtered out"};
+	enum { PASSED, FAILED, IGNORED, MEASURED, WORDS = sizeof words / sizeof *words };
+	uint32_t value[WORDS];
+	if (!take(&p, "test result: ") || !(take(&p, "ok. ") || take(&p, "FAILED. ")))
+		return false;
+	for (size_t i = 0; i < WORDS; i++)
+		if (!take_number(&p, &value[i]) || !take(&p, words[i]))
+			return false;
+	if (*p != '\0' && !(take(&p, "; finished in ") && take_seconds(&p) && *p == '\0'))
+		return false;
+	c->known = true;
+	c->run += value[PASSED] + value[FAILED] + value[MEASURED];
+	c->failed += value[FAILED];
+	c->skipped += value[IGNORED];
+	return true;
+}
+
+/* One such line a program of tests; those without a test say so, too. */
+static void cargo_count(const char *output, size_t n, struct check_counts *c)
+{
+	struct lines l = {.p = output, .end = output + n};
+	uint32_t lines = 0;
+	while (lines < 1000 && next_line(&l))
+		lines += cargo_summary(l.line, c);
+}
+
 /* --- kinds ------------------------------------------------------------------------------------------- */
 
 /* What is known of a command: it begins with these words. Another is judged by its exit code alone. */
@@ -211,6 +242,7 @@ static const struct kind {
 } kinds[] = {
     {{"python3", "-m", "unittest"}, unittest_count, 0, false, false},
     {{"python3", "-m", "pytest"}, pytest_count, PYTEST_NOTHING, false, false},
+    {{"cargo", "test"}, cargo_count, 0, false, false},
     {{"python3", "-m", "compileall"}, NULL, 0, true, false},
     {{"git", "diff", "--check"}, NULL, 0, false, true},
 };

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const unittest[] = {"python3", "-m", "unittest", "discover"},
 				 *const pytest[] = {"python3", "-m", "pytest", "-q"},
-				 *const other[] = {"make", "check"};
+				 *const cargo[] = {"cargo", "test"}, *const other[] = {"make", "check"};
 	if (size < 1)
 		return 0;
 	struct check_end end = {
@@ -38,6 +38,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(c.failed <= c.run);
 	o = checks_judge(pytest, 4, &end, &c);
 	must(o != OUTCOME_PASSED || (end.status == 0 && c.known && c.run > 0 && c.failed == 0));
+	must(c.failed <= c.run);
+	o = checks_judge(cargo, 2, &end, &c);
+	must(o != OUTCOME_PASSED || (end.status == 0 && c.known && c.run > 0 && c.failed == 0));
+	must(!c.known || holds(data, size, "test result: "));
 	must(c.failed <= c.run);
 	o = checks_judge(other, 2, &end, &c);
 	must(!c.known && (o == OUTCOME_PASSED) == (end.status == 0));

@@ -24,6 +24,7 @@ static const char *const pytest[] = {"python3", "-m", "pytest", "-q"};
 static const char *const versioned[] = {"/usr/bin/python3.11", "-m", "pytest", "-q"};
 static const char *const compile[] = {"python3", "-m", "compileall", "-q"};
 static const char *const git[] = {"git", "diff", "--check", NULL};
+static const char *const cargo[] = {"cargo", "test", "--offline", "-q"};
 static const char *const other[] = {"make", "check", NULL, NULL};
 
 struct row {
@@ -127,6 +128,37 @@ static void t_pytest(void **state)
 	     SILENT},
 	    {pytest, 0, "1 failed in 0.1s\n", OUTCOME_FAILED, SAYS(1, 1, 0)},
 	    {pytest, -11, "", OUTCOME_KILLED, SILENT},
+	};
+	judge_rows(v, sizeof v / sizeof *v);
+}
+
+#define OF " measured; 0 filtered out; finished in 0.00s\n"
+
+static void t_cargo(void **state)
+{
+	(void)state;
+	static const struct row v[] = {
+	    {cargo, 0, "running 1 test\n.\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0" OF, OUTCOME_PASSED,
+	     SAYS(1, 0, 0)},
+	    {cargo, 0, "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n", OUTCOME_PASSED,
+	     SAYS(1, 0, 0)},
+	    /* a library, its tests and those of its documentation */
+	    {cargo, 0,
+	     "test result: ok. 2 passed; 0 failed; 1 ignored; 1" OF
+	     "test result: ok. 3 passed; 0 failed; 0 ignored; 0" OF
+	     "test result: ok. 0 passed; 0 failed; 0 ignored; 0" OF,
+	     OUTCOME_PASSED, SAYS(6, 0, 1)},
+	    {cargo, 101, "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0" OF, OUTCOME_FAILED, SAYS(3, 1, 0)},
+	    {cargo, 0, "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0" OF, OUTCOME_FAILED, SAYS(3, 1, 0)},
+	    {cargo, 0, "test result: ok. 0 passed; 0 failed; 0 ignored; 0" OF, OUTCOME_NO_TESTS, SAYS(0, 0, 0)},
+	    {cargo, 0, "test result: ok. 0 passed; 0 failed; 4 ignored; 0" OF, OUTCOME_NO_TESTS, SAYS(0, 0, 4)},
+	    {cargo, 0, "", OUTCOME_NO_TESTS, SILENT},
+	    {cargo, 101, "error: could not compile", OUTCOME_FAILED, SILENT},
+	    {cargo, 0, "x test result: ok. 1 passed; 0 failed; 0 ignored; 0" OF, OUTCOME_NO_TESTS, SILENT},
+	    {cargo, 0, "test result: ok. 1 passed; 0 failed; 0 ignored\n", OUTCOME_NO_TESTS, SILENT},
+	    {cargo, 0, "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out, it says\n",
+	     OUTCOME_NO_TESTS, SILENT},
+	    {cargo, -9, "test result: ok. 1 passed; 0 failed; 0 ignored; 0" OF, OUTCOME_KILLED, SAYS(1, 0, 0)},
 	};
 	judge_rows(v, sizeof v / sizeof *v);
 }
@@ -259,6 +291,12 @@ static void t_flags(void **state)
 	c->counts.skipped = 1;
 	expect_flags(r, 0, "[]", true);
 	c->counts.skipped = 0;
+	const struct cf_agent doubt = {0}, always = {.upload_always = true};
+	r->agent = &doubt;
+	expect_flags(r, 0, "[]", false);
+	r->agent = &always;
+	expect_flags(r, 0, "[]", true);
+	r->agent = NULL;
 	r->changes[r->nchanges++].path = "conftest.py";
 	r->changes[r->nchanges++].path = "tests/a.py";
 	static const char both[] = "[{\"flag\":\"changed_check_setup\",\"path\":\"conftest.py\"},"
@@ -279,8 +317,9 @@ static void t_flags(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(t_unittest), cmocka_unit_test(t_pytest),
-					   cmocka_unit_test(t_others),   cmocka_unit_test(t_any_bytes),
-					   cmocka_unit_test(t_paths),    cmocka_unit_test(t_flags)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(t_unittest),  cmocka_unit_test(t_pytest),
+					   cmocka_unit_test(t_cargo),     cmocka_unit_test(t_others),
+					   cmocka_unit_test(t_any_bytes), cmocka_unit_test(t_paths),
+					   cmocka_unit_test(t_flags)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
