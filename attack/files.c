@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <linux/random.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -201,6 +203,23 @@ struct tried attack_files_landlock(void)
 }
 
 OPENS(files_proc_write, "/proc/self/comm", O_WRONLY)
+
+/* A right that Linux has since 6.2. */
+struct tried attack_files_cut(void)
+{
+	return landlock_abi() < 3 ? skipped("Linux here has no such right") : refused(truncate("/proc/self/comm", 0));
+}
+
+/* Since 6.10. What is asked is harmless and for everybody: how much randomness there is. */
+struct tried attack_files_ioctl(void)
+{
+	int n, fd = open("/dev/random", O_RDONLY | O_CLOEXEC);
+	if (landlock_abi() < 5 || fd < 0)
+		return skipped(fd < 0 ? "no device to ask" : "Linux here has no such right");
+	struct tried t = refused(ioctl(fd, RNDGETENTCNT, &n));
+	close(fd);
+	return t;
+}
 
 struct tried attack_files_chown_root(void)
 {

@@ -4,11 +4,15 @@
 #include "attack/talk.h"
 #include "attack/tried.h"
 #include "gen/attacks_inside.h"
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MODEL ".pinfold-run-token"
 #define EVENTS ".pinfold-event-token"
@@ -291,6 +295,21 @@ struct tried attack_gate_approve(void)
 	char path[300];
 	snprintf(path, sizeof path, "/internal/v1/runs/%.200s/approvals/a", own_run());
 	return asks_as("POST", path, APPROVALS, "{\"decision\":\"allow_once\"}", 0);
+}
+
+/* What listens there is made before the agent, and not by its user. */
+struct tried attack_gate_port(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET,
+				.sin_port = htons((unsigned short)talk_port()),
+				.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int one = 1, s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
+	long rc = bind(s, (struct sockaddr *)&a, sizeof a);
+	struct tried t = refused(rc < 0 ? rc : listen(s, 1));
+	close(s);
+	return t;
 }
 
 struct tried attack_gate_token_mode(void)

@@ -81,6 +81,28 @@ struct tried attack_use_memory(void)
 	return at_most(had, may, "bytes");
 }
 
+/* What is out of memory dies whole: the parent, too, well within these seconds. */
+struct tried attack_use_memory_child(void)
+{
+	long may = know_number("memory");
+	int status = 0;
+	pid_t pid = fork();
+	for (long had = 0, step = 1 << 20; pid == 0 && had < 2 * may; had += step) {
+		char *p = mmap(NULL, (size_t)step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			break;
+		memset(p, 1, (size_t)step);
+	}
+	if (pid == 0)
+		_exit(0);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return skipped("no child: %s", strerror(errno));
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+		return open_("the child was not killed: %x", (unsigned)status);
+	sleep(15);
+	return open_("it goes on 15 s after its child was killed");
+}
+
 struct tried attack_use_tcp_memory(void)
 {
 	static char block[1 << 16];

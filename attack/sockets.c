@@ -100,6 +100,12 @@ struct tried attack_sock_abstract(void)
 	return connects(know("abstract"), true, SOCK_STREAM);
 }
 
+/* Since Linux 6.12 Landlock holds it, too: alone it is nowhere to be seen. */
+struct tried attack_sock_abstract_dgram(void)
+{
+	return landlock_abi() < 6 ? skipped("Linux here has no scopes") : connects(know("datagrams"), true, SOCK_DGRAM);
+}
+
 struct tried attack_near_abstract(void)
 {
 	return connects(NEAR_ABSTRACT, true, SOCK_STREAM);

@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/landlock.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SAY(result, value, fmt)                                       \
@@ -128,6 +130,11 @@ struct tried cannot_list(const char *path)
 		return held("%s", name(errno));
 	closedir(d);
 	return open_("%s can be listed", path);
+}
+
+int landlock_abi(void)
+{
+	return (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 }
 
 long read_text(const char *path, char *to, unsigned long size)

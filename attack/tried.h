@@ -32,6 +32,8 @@ const char *past_root(const char *path, char above[600]);
 /* Opens, or lists, what must not be there to open. */
 struct tried cannot_open(const char *path, int flags);
 struct tried cannot_list(const char *path);
+/* What Landlock of this kernel can do, by its version; below 1: none. */
+int landlock_abi(void);
 /* Reads at most size - 1 bytes and ends them with a NUL; how many, or -1. */
 long read_text(const char *path, char *to, unsigned long size);
 #endif

@@ -28,8 +28,8 @@ struct attack_neighbour {
 
 /* What this process offers on the machine while the attacks go on: nobody in a box may reach it. */
 struct attack_offer {
-	int abstract, listener, key;
-	char name[64];
+	int abstract, datagrams, listener, key;
+	char name[64], datagrams_name[64];
 	unsigned port;
 };
 
@@ -43,6 +43,7 @@ struct suite {
 	struct attack_neighbour near;
 	struct attack_offer offer;
 	struct attack_result result[ATTACKS];
+	bool kill_service;
 	char run[ATTACK_RUN]; /* where all that can be tried together was tried */
 };
 
@@ -52,6 +53,8 @@ long attack_call(struct suite *s, enum attack_who who, const char *method, const
 		 struct http_answer *answer);
 /* Starts the run that is attacked and waits until it has introduced itself. 0, or an exit status after saying why. */
 int attack_neighbour_start(struct suite *s);
+/* Starts an attackers' run that only waits. 0, or an exit status after saying why. */
+int attack_start_waiting(struct suite *s, char run[ATTACK_RUN]);
 /* Tries every wanted attack that has a run, and takes down how it went. 0, or an exit status after saying why. */
 int attack_try(struct suite *s);
 /* The run's snapshot when it has ended, in the arena; NULL when it does not within the time. */
@@ -60,11 +63,12 @@ const struct json *attack_wait(struct suite *s, enum attack_who who, const char 
 
 /* --- cli/cmd_attack.c ------------------------------------------------------------------------ */
 /*
- * For doctor: in one run, without a neighbour, what can be tried together against the walls of a box; tell is told of
- * each. 0, or an exit status after saying why. Nothing is left of it, but where something did not hold.
+ * For doctor: in one run what can be tried together against the walls of a box; tell is told of each. near: lines of
+ * attack.txt about another box, or "". 0, or an exit status after saying why. Nothing is left of it, but where
+ * something did not hold.
  */
 typedef void attack_teller(void *with, const struct attack *a, const struct attack_result *r);
-int attack_walls(struct cli *cli, const struct conf *conf, attack_teller *tell, void *with);
+int attack_walls(struct cli *cli, const struct conf *conf, const char *near, attack_teller *tell, void *with);
 /* Has the configuration what the attacks need? */
 bool attack_possible(const struct conf *conf);
 
@@ -73,6 +77,8 @@ void attack_offer_make(struct attack_offer *o);
 void attack_offer_end(struct attack_offer *o);
 /* Judges what is seen from outside. The run that is attacked must still be there; it is ended here. */
 void attack_seen(struct suite *s);
+/* Ends every run of the service, to judge what outlives it. Comes last. */
+void attack_outlive(struct suite *s);
 /* Takes down one result. */
 void attack_note(struct attack_result *r, enum attack_end end, const char *run, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

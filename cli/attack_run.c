@@ -103,6 +103,11 @@ static int start(struct suite *s, enum attack_who who, const char *text, const s
 	return run[0] != '\0' ? 0 : EXIT_FAILED;
 }
 
+int attack_start_waiting(struct suite *s, char run[ATTACK_RUN])
+{
+	return start(s, ATTACK_OWN, "mode neighbour\n", NULL, TRY_SECONDS, run);
+}
+
 const struct json *attack_wait(struct suite *s, enum attack_who who, const char *run, unsigned seconds, struct arena *a)
 {
 	char path[200];
@@ -201,11 +206,12 @@ static void add_known(const struct suite *s, struct buf *b)
 	const char *colon = strrchr(server, ':');
 	int port = colon != NULL ? atoi(colon + 1) : 0;
 
-	buf_addf(b, "know port %d\nknow listener %u\nknow abstract %s\nknow key %d\nknow host-pid %d\n",
+	buf_addf(b,
+		 "know port %d\nknow listener %u\nknow abstract %s\nknow datagrams %s\nknow key %d\nknow host-pid %d\n",
 		 port > 0                            ? port
 		 : strncmp(server, "https:", 6) == 0 ? 443
 						     : 80,
-		 s->offer.port, s->offer.name, s->offer.key, (int)getpid());
+		 s->offer.port, s->offer.name, s->offer.datagrams_name, s->offer.key, (int)getpid());
 	buf_addf(b, "know state %s\nknow run %s\nknow config %s\n", place_dir(PLACE_STATE), place_dir(PLACE_RUN),
 		 place_dir(PLACE_SYSCONF));
 	buf_addf(b, "know pids %u\nknow memory %llu\nknow workspace %llu\nknow inodes %u\nknow budget %u\n",

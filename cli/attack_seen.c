@@ -11,7 +11,16 @@
 #include <unistd.h>
 
 #include "cli/attack.h"
+#include "cli/doctor_seen.h"
+#include "lib/num.h"
 #include "lib/own.h"
+
+enum { PATIENCE_MS = 60000, PAUSE_US = 50000 };
+
+static socklen_t abstract_size(const char *name)
+{
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name) + 1);
+}
 
 void attack_offer_make(struct attack_offer *o)
 {
@@ -22,10 +31,13 @@ void attack_offer_make(struct attack_offer *o)
 	snprintf(o->name, sizeof o->name, "pinfold-attack-%d", (int)getpid());
 	snprintf(u.sun_path + 1, sizeof u.sun_path - 1, "%s", o->name);
 	o->abstract = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (bind(o->abstract, (struct sockaddr *)&u,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(o->name) + 1)) != 0 ||
-	    listen(o->abstract, 8) != 0)
+	if (bind(o->abstract, (struct sockaddr *)&u, abstract_size(o->name)) != 0 || listen(o->abstract, 8) != 0)
 		o->name[0] = '\0';
+	snprintf(o->datagrams_name, sizeof o->datagrams_name, "pinfold-attack-%d-d", (int)getpid());
+	snprintf(u.sun_path + 1, sizeof u.sun_path - 1, "%s", o->datagrams_name);
+	o->datagrams = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (bind(o->datagrams, (struct sockaddr *)&u, abstract_size(o->datagrams_name)) != 0)
+		o->datagrams_name[0] = '\0';
 	o->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (bind(o->listener, (struct sockaddr *)&a, sizeof a) == 0 && listen(o->listener, 8) == 0 &&
 	    getsockname(o->listener, (struct sockaddr *)&a, &size) == 0)
@@ -40,6 +52,7 @@ void attack_offer_end(struct attack_offer *o)
 	shmctl(shmget(o->key, 0, 0), IPC_RMID, NULL);
 	msgctl(msgget(o->key, 0), IPC_RMID, NULL);
 	close(o->abstract);
+	close(o->datagrams);
 	close(o->listener);
 }
 
@@ -138,6 +151,56 @@ struct told {
 	bool escape, reserved, number;        /* the event was found */
 	bool bare, forged, chosen, elsewhere; /* it came to what it must not */
 };
+
+/* Of the run that is attacked: its cookie is told to nobody, so another than 0 is its alone. */
+static void core(struct suite *s)
+{
+	struct attack_result *r = row(s, "near-core");
+	unsigned long long cookie;
+
+	if (r == NULL)
+		return;
+	pid_t pid = seen_program(s->conf, 0, s->agent->argv[0]);
+	if (pid == 0)
+		attack_note(r, ATTACK_UNKNOWN, s->near.run, "its process is not there");
+	else if (!seen_core(pid, &cookie))
+		attack_note(r, ATTACK_SKIPPED, s->near.run, "the kernel or this processor has no core scheduling");
+	else
+		attack_note(r, cookie != 0 ? ATTACK_HELD : ATTACK_OPEN, s->near.run, "%s",
+			    cookie != 0 ? "it has a cookie" : "it has none");
+}
+
+void attack_outlive(struct suite *s)
+{
+	struct attack_result *r = row(s, "use-outlive");
+	char run[ATTACK_RUN] = "";
+	const char *detail;
+	struct http_answer answer;
+	pid_t pid = 0;
+
+	if (r == NULL)
+		return;
+	if (!s->kill_service) {
+		attack_note(r, ATTACK_SKIPPED, "", "only with --kill-service, which ends every run");
+		return;
+	}
+	if (attack_start_waiting(s, run) != 0)
+		return;
+	for (uint64_t end = timer_ms() + PATIENCE_MS; pid == 0 && timer_ms() < end; usleep(PAUSE_US))
+		pid = seen_program(s->conf, 0, s->agent->argv[0]);
+	bool dies = seen_outlive(seen_parent(pid), &detail);
+	attack_note(r, dies ? ATTACK_HELD : pid != 0 ? ATTACK_OPEN : ATTACK_UNKNOWN, run, "%s", detail);
+	for (uint64_t end = timer_ms() + PATIENCE_MS; timer_ms() < end; usleep(PAUSE_US)) {
+		long status = attack_call(s, ATTACK_OWN, NULL, "/readyz", NULL, &answer);
+		if (status >= 0)
+			buf_free(&answer.body);
+		if (status == 200)
+			break;
+	}
+	own_arena struct arena a = {0};
+	arena_init(&a, 1000);
+	attack_wait(s, ATTACK_OWN, run, PATIENCE_MS / 1000, &a);
+}
 
 static bool has_control(const struct json *v)
 {
@@ -246,5 +309,6 @@ void attack_seen(struct suite *s)
 	call(s, "api-artifacts", NULL, "/artifacts", 404);
 	call(s, "api-cancel", "POST", "/cancel", 404);
 	call(s, "api-delete", "DELETE", "", 404);
+	core(s);
 	alive(s);
 }

@@ -147,7 +147,7 @@ static void print_table(const struct suite *s)
 	unsigned tried = n[ATTACK_HELD] + n[ATTACK_OPEN] + n[ATTACK_UNKNOWN];
 	printf("%u of %u attacks held", n[ATTACK_HELD], tried);
 	if (n[ATTACK_SKIPPED] > 0)
-		printf("; %u could not be tried on this machine", n[ATTACK_SKIPPED]);
+		printf("; %u not tried", n[ATTACK_SKIPPED]);
 	puts("");
 	for (size_t i = 0; i < ATTACKS; i++)
 		if (s->result[i].wanted && s->result[i].end == ATTACK_OPEN)
@@ -189,7 +189,7 @@ bool attack_possible(const struct conf *conf)
 	       conf_tenant(conf, ATTACK_NEAR_TENANT) != NULL;
 }
 
-int attack_walls(struct cli *cli, const struct conf *conf, attack_teller *tell, void *with)
+int attack_walls(struct cli *cli, const struct conf *conf, const char *near, attack_teller *tell, void *with)
 {
 	static struct suite s; /* large */
 	int status = EXIT_FAILED;
@@ -198,6 +198,7 @@ int attack_walls(struct cli *cli, const struct conf *conf, attack_teller *tell, 
 	for (size_t i = 0; i < ATTACKS; i++)
 		for (int k = STEP_NONE + 1; k < STEP__COUNT && attacks[i].how == ATTACK_BOX; k++)
 			s.result[i].wanted = s.result[i].wanted || strcmp(attacks[i].wall, walls[k].name) == 0;
+	snprintf(s.near.know, sizeof s.near.know, "%s", near);
 	attack_offer_make(&s.offer);
 	if (take_token(&s, ATTACK_OWN) && (status = attack_try(&s)) == 0) {
 		for (size_t i = 0; i < ATTACKS; i++)
@@ -238,6 +239,7 @@ int cmd_attack(struct cli *cli, int argc, char **argv)
 {
 	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
 						{"list", no_argument, NULL, 'l'},
+						{"kill-service", no_argument, NULL, 'k'},
 						{"class", required_argument, NULL, 'c'},
 						{0}};
 	static struct suite s;
@@ -253,10 +255,12 @@ int cmd_attack(struct cli *cli, int argc, char **argv)
 			cli->json = true;
 		else if (opt == 'l')
 			only_list = true;
+		else if (opt == 'k')
+			s.kill_service = true;
 		else if (opt == 'c')
 			class = optarg;
 		else
-			return usage("attack takes --json, --list, --class CLASS and ids");
+			return usage("attack takes --json, --list, --kill-service, --class CLASS and ids");
 	}
 	s.cli = cli;
 	if (!choose(&s, class, argc - optind, argv + optind))
@@ -271,6 +275,7 @@ int cmd_attack(struct cli *cli, int argc, char **argv)
 	if (take_token(&s, ATTACK_OWN) && take_token(&s, ATTACK_NEAR) && (status = attack_neighbour_start(&s)) == 0 &&
 	    (status = attack_try(&s)) == 0) {
 		attack_seen(&s);
+		attack_outlive(&s);
 		if (cli->json)
 			print_json(&s);
 		else

@@ -154,10 +154,13 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
 			d.online = true;
 		else if (strcmp(argv[i], "--no-box") == 0)
 			d.box = false;
+		else if (strcmp(argv[i], "--kill-service") == 0)
+			d.kill_service = true;
 		else if (strcmp(argv[i], "--agent") == 0 && i + 1 < argc && id_valid(argv[i + 1]))
 			d.agent = argv[++i];
 		else
-			return usage("doctor takes --json, --online, --no-box, --agent PROFILE and --list");
+			return usage(
+			    "doctor takes --json, --online, --no-box, --kill-service, --agent PROFILE and --list");
 	}
 	if (geteuid() != 0)
 		return usage("doctor looks at what only root sees: run it as root");

@@ -27,6 +27,7 @@ struct finding {
 struct doctor {
 	const struct cli *cli;
 	bool online, box;  /* --online; without --no-box */
+	bool kill_service; /* --kill-service */
 	const char *agent; /* profile whose program walks the walls */
 	/* learnt on the way, by the checks that come first */
 	struct conf conf;

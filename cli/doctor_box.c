@@ -3,7 +3,6 @@
  * are looked at from outside, in /proc, as root: nothing that is in the box has a say. In the second the program of
  * "pinfold attack" tries what it can from inside. A wall stands when neither finds a hole. Nothing of the runs is left.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -14,7 +13,13 @@
 #include "lib/num.h"
 #include "lib/own.h"
 
-enum { PATIENCE_MS = 90000, END_MS = 30000, ASK_EVERY = 25, PAUSE_MS = 20 };
+enum {
+	PATIENCE_MS = 90000,
+	END_MS = 30000,
+	ASK_EVERY = 25,
+	PAUSE_MS = 20,
+	SLEEP_MS = 50000 /* of the 60 s for which the profile sleeps */
+};
 
 static void nap(void)
 {
@@ -79,26 +84,6 @@ static bool write_request(struct doctor *d, struct buf *b)
 	return !buf_failed(b);
 }
 
-/* The agent's process: a uid of a box, and the profile's program. */
-static pid_t find_agent(const struct doctor *d)
-{
-	const char *program = conf_agent(&d->conf, d->agent)->argv[0];
-	const char *base = strrchr(program, '/') + 1;
-	DIR *dir = opendir("/proc");
-	pid_t hit = 0;
-
-	for (struct dirent *e; hit == 0 && dir != NULL && (e = readdir(dir)) != NULL;) {
-		uint64_t pid;
-		char name[64];
-		if (num_u64(e->d_name, strlen(e->d_name), 1, INT32_MAX, &pid) && seen_box_uid(d, (pid_t)pid) != 0 &&
-		    seen_name((pid_t)pid, name) && strncmp(name, base, 15) == 0)
-			hit = (pid_t)pid;
-	}
-	if (dir != NULL)
-		closedir(dir);
-	return hit;
-}
-
 /* What became of a run: "" while it goes on. */
 static bool ended(struct doctor *d, const char *run, char reason[128])
 {
@@ -116,6 +101,9 @@ static bool ended(struct doctor *d, const char *run, char reason[128])
 
 static struct seen box; /* large; of the one box that is looked at */
 static char run[129];
+static uint64_t started;
+static bool is_over;
+static struct finding ended_so;
 
 static void start(struct doctor *d)
 {
@@ -148,8 +136,9 @@ static void start(struct doctor *d)
 	}
 	snprintf(run, sizeof run, "%s", member(v, "runId"));
 	uint64_t from = timer_ms();
+	started = from;
 	for (unsigned i = 1; box.pid == 0; i++) {
-		pid_t pid = find_agent(d);
+		pid_t pid = seen_program(&d->conf, d->sandboxd, conf_agent(&d->conf, d->agent)->argv[0]);
 		if (pid != 0 && seen_take(d, &box, pid))
 			break;
 		if (i % ASK_EVERY == 0 && (ended(d, run, reason) || timer_ms() - from > PATIENCE_MS)) {
@@ -163,34 +152,58 @@ static void start(struct doctor *d)
 	      (int)box.pid, (unsigned long long)(timer_ms() - from));
 }
 
-static void end(struct doctor *d)
+/* The end of the first box. */
+static void finish(struct doctor *d)
 {
+	const struct finding mine = d->now;
 	own_arena struct arena a;
 	char path[200], reason[128];
 	long status;
+	uid_t uid;
 	bool over = false;
 	uint64_t from = timer_ms();
 
 	arena_init(&a, 1 << 20);
-	if (run[0] == '\0') {
-		found(d, DOCTOR_SKIPPED, "there was no box");
-		return;
+	d->now = (struct finding){.verdict = DOCTOR_OK};
+	if (d->kill_service && box.pid != 0) {
+		box.died = seen_outlive(box.parent, &box.outlived);
+		for (status = 0; status != 200 && timer_ms() - from < PATIENCE_MS; nap())
+			call(d, &a, NULL, NULL, "/readyz", &status);
+		from = timer_ms();
+	} else {
+		snprintf(path, sizeof path, "/v1/runs/%s/cancel", run);
+		call(d, &a, "POST", "{}", path, &status);
 	}
-	snprintf(path, sizeof path, "/v1/runs/%s/cancel", run);
-	call(d, &a, "POST", "{}", path, &status);
 	while (!(over = ended(d, run, reason)) && timer_ms() - from < END_MS)
 		nap();
 	if (!over)
 		found(d, DOCTOR_ERROR, "the run does not end: %s", reason);
-	else if (strncmp(reason, "cancelled", 9) != 0 && box.pid != 0)
+	else if (box.outlived != NULL)
+		found(d, DOCTOR_OK, "pinfold-sandboxd was killed; the run is %s", reason);
+	else if (strncmp(reason, "cancelled", 9) != 0 && box.pid != 0 && from - started < SLEEP_MS)
 		found(d, DOCTOR_WARN, "the run is %s, not cancelled", reason);
 	else
-		found(d, DOCTOR_OK, "cancelled and gone after %llu ms", (unsigned long long)(timer_ms() - from));
-	if (over && box.pid != 0 && seen_box_uid(d, box.pid) == box.uid)
+		found(d, DOCTOR_OK, "%s and gone after %llu ms", strtok(reason, " "),
+		      (unsigned long long)(timer_ms() - from));
+	if (over && box.pid != 0 && seen_uid(box.pid, &uid) && uid == box.uid)
 		found(d, DOCTOR_ERROR, "process %d of the box is still there", (int)box.pid);
 	snprintf(path, sizeof path, "/v1/runs/%s", run);
 	if (over)
 		call(d, &a, "DELETE", NULL, path, &status);
+	ended_so = d->now;
+	d->now = mine;
+	is_over = true;
+}
+
+static void end(struct doctor *d)
+{
+	if (run[0] == '\0') {
+		found(d, DOCTOR_SKIPPED, "there was no box");
+		return;
+	}
+	if (!is_over)
+		finish(d);
+	d->now = ended_so;
 }
 
 /* What the attacks on each wall came to. */
@@ -203,7 +216,11 @@ static unsigned tried;
 static void told(void *with, const struct attack *a, const struct attack_result *r)
 {
 	struct doctor *d = with;
+	uid_t uid;
 
+	/* What it was compared with must be there still. */
+	if (strncmp(a->id, "near-", 5) == 0 && (is_over || !seen_uid(box.pid, &uid) || uid != box.uid))
+		return;
 	for (int i = STEP_NONE + 1; i < STEP__COUNT; i++) {
 		if (strcmp(walls[i].name, a->wall) != 0)
 			continue;
@@ -217,16 +234,38 @@ static void told(void *with, const struct attack *a, const struct attack_result 
 	}
 }
 
+/* What the attackers' box must not share with the first, in the words of attack.txt. */
+static void neighbour(char know[1000])
+{
+	unsigned runner = 0, agent = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < SEEN_SPACES; i++) {
+		char path[64], at[64] = "";
+		snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)box.pid, seen_spaces[i]);
+		if (readlink(path, at, sizeof at - 1) > 0)
+			n += (size_t)snprintf(know + n, 1000 - n, "know near-%s %s\n", seen_spaces[i], at);
+	}
+	if (sscanf(box.uid_map, "%*u %u %*u %*u %u", &runner, &agent) == 2)
+		snprintf(know + n, 1000 - n, "know near-uid %u,%u\n", runner, agent);
+}
+
 static void attack(struct doctor *d)
 {
 	struct cli cli = *d->cli;
+	char near[1000] = "";
 
+	/* The first box is the neighbour wherever there is room for two. */
+	if (box.pid != 0 && d->conf.global.max_boxes < 2)
+		finish(d);
+	else if (box.pid != 0)
+		neighbour(near);
 	if (box.pid == 0) {
 		found(d, DOCTOR_SKIPPED, "there is no box");
 	} else if (!attack_possible(&d->conf)) {
 		found(d, DOCTOR_WARN, "the configuration has not the profile and the tenants of the attacks");
 		remedy(d, "run pinfold setup, which makes them, and restart the service");
-	} else if (attack_walls(&cli, &d->conf, told, d) != 0 || tried == 0) {
+	} else if (attack_walls(&cli, &d->conf, near, told, d) != 0 || tried == 0) {
 		found(d, DOCTOR_ERROR, "the attacks could not be tried");
 		remedy(d, "pinfold attack says more");
 	} else {
@@ -291,9 +330,9 @@ const char *doctor_wall_id(int step, char id[64])
 const struct doctor_check doctor_box[] = {
     {"box.start", "the running service makes a box for an ordinary run (a profile that only sleeps)",
      "run pinfold setup, which makes the profile \"probe\", and restart the service; or name one with --agent", start},
-    {"box.end", "cancelled, the run ends, and nothing of the box is left", "read the service's log", end},
     {"box.attack", "what an agent can try against the walls from inside holds",
      "stop the service until it holds; pinfold attack says more", attack},
+    {"box.end", "cancelled, the run ends, and nothing of the box is left", "read the service's log", end},
     {"box.walls", "the walls of a box, each by its name, looked at from outside and tried from inside",
      "stop the service until the walls that are named stand", walk},
     {0}};

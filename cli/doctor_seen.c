@@ -5,48 +5,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/own.h"
 
-static const char *const spaces[SEEN_SPACES] = {"mnt", "pid", "net", "ipc", "uts", "cgroup", "user"};
-
-static ssize_t proc_text(pid_t pid, const char *name, char *out, size_t room)
-{
-	char path[128];
-	size_t n = 0;
-	ssize_t got;
-
-	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-	own_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	while (fd >= 0 && n < room - 1 && (got = read(fd, out + n, room - 1 - n)) > 0)
-		n += (size_t)got;
-	out[n] = '\0';
-	return fd < 0 ? -1 : (ssize_t)n;
-}
-
-uid_t seen_box_uid(const struct doctor *d, pid_t pid)
-{
-	const struct cf_global *g = &d->conf.global;
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof path, "/proc/%d", (int)pid);
-	return stat(path, &st) == 0 && st.st_uid >= g->box_uid_base && st.st_uid < g->box_uid_base + 2 * g->max_boxes
-		   ? st.st_uid
-		   : 0;
-}
-
-bool seen_name(pid_t pid, char name[64])
-{
-	ssize_t n = proc_text(pid, "comm", name, 64);
-
-	if (n > 0 && name[n - 1] == '\n')
-		name[n - 1] = '\0';
-	return n > 0;
-}
+const char *const seen_spaces[SEEN_SPACES] = {"mnt", "pid", "net", "ipc", "uts", "cgroup", "user"};
 
 static void take_names(pid_t pid, const char *folder, char *out, size_t room)
 {
@@ -62,6 +25,24 @@ static void take_names(pid_t pid, const char *folder, char *out, size_t room)
 			n += (size_t)snprintf(out + n, room - n, "%s ", e->d_name);
 	if (dir != NULL)
 		closedir(dir);
+}
+
+/* How many of these descriptors of a process lead there. */
+static unsigned count_fds(pid_t pid, const char *target)
+{
+	char path[64], to[256];
+	unsigned n = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+	DIR *dir = opendir(path);
+	for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+		ssize_t len = readlinkat(dirfd(dir), e->d_name, to, sizeof to - 1);
+		to[len > 0 ? len : 0] = '\0';
+		n += strcmp(to, target) == 0;
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return n;
 }
 
 static void take_fds(pid_t pid, char *out, size_t room)
@@ -92,7 +73,7 @@ static void group_file(const struct seen *s, const char *controller, const char 
 	char list[128], path[512], mounts[8192], at[256], type[32], opts[512], file[1200];
 
 	value[0] = '\0';
-	proc_text(getpid(), "mounts", mounts, sizeof mounts);
+	seen_text(getpid(), "mounts", mounts, sizeof mounts);
 	for (int v2 = 0; v2 <= 1; v2++)
 		for (const char *p = s->groups; p != NULL && *p != '\0';
 		     p = (p = strchr(p, '\n')) != NULL ? p + 1 : NULL) {
@@ -118,39 +99,46 @@ static void group_file(const struct seen *s, const char *controller, const char 
 bool seen_take(const struct doctor *d, struct seen *s, pid_t pid)
 {
 	char path[64], mine[64], theirs[64];
-	int parent = 0;
+	uid_t uid;
 
-	*s = (struct seen){.uid = seen_box_uid(d, pid)};
+	*s = (struct seen){0};
+	bool there = seen_uid(pid, &s->uid);
+	s->stranger = !seen_is_box(&d->conf, s->uid);
 	for (size_t i = 0; i < SEEN_SPACES; i++) {
-		snprintf(path, sizeof path, "/proc/self/ns/%s", spaces[i]);
+		snprintf(path, sizeof path, "/proc/self/ns/%s", seen_spaces[i]);
 		ssize_t a = readlink(path, mine, sizeof mine);
-		snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)pid, spaces[i]);
+		snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)pid, seen_spaces[i]);
 		ssize_t b = readlink(path, theirs, sizeof theirs);
 		s->space[i] = a > 0 && b > 0 && (a != b || memcmp(mine, theirs, (size_t)a) != 0);
 	}
-	proc_text(pid, "mountinfo", s->mounts, sizeof s->mounts);
-	proc_text(pid, "limits", s->limits, sizeof s->limits);
-	proc_text(pid, "cgroup", s->groups, sizeof s->groups);
-	proc_text(pid, "net/dev", s->net, sizeof s->net);
-	proc_text(pid, "net/tcp", s->tcp, sizeof s->tcp);
-	proc_text(pid, "uid_map", s->uid_map, sizeof s->uid_map);
+	seen_text(pid, "mountinfo", s->mounts, sizeof s->mounts);
+	seen_text(pid, "limits", s->limits, sizeof s->limits);
+	seen_text(pid, "cgroup", s->groups, sizeof s->groups);
+	seen_text(seen_parent(pid), "cgroup", s->runner_groups, sizeof s->runner_groups);
+	seen_text(pid, "net/dev", s->net, sizeof s->net);
+	seen_text(pid, "net/tcp", s->tcp, sizeof s->tcp);
+	seen_text(pid, "uid_map", s->uid_map, sizeof s->uid_map);
 	group_file(s, "memory", "memory.limit_in_bytes", "memory.max", s->memory, sizeof s->memory);
 	group_file(s, "pids", "pids.max", "pids.max", s->pids, sizeof s->pids);
 	group_file(s, "none of v1", "", "memory.oom.group", s->oom_group, sizeof s->oom_group);
 	take_fds(pid, s->fds, sizeof s->fds);
 	take_names(pid, "etc", s->etc, sizeof s->etc);
 	take_names(pid, "dev", s->dev, sizeof s->dev);
-	proc_text(pid, "root/etc/resolv.conf", s->resolv, sizeof s->resolv);
-	const char *end = proc_text(pid, "stat", s->stat, sizeof s->stat) > 0 ? strrchr(s->stat, ')') : NULL;
-	if (end != NULL && sscanf(end + 1, " %*c %d", &parent) == 1) {
-		s->parent = parent;
-		snprintf(path, sizeof path, "/proc/%d/exe", parent);
+	seen_text(pid, "root/etc/resolv.conf", s->resolv, sizeof s->resolv);
+	seen_text(pid, "stat", s->stat, sizeof s->stat);
+	if ((s->parent = seen_parent(pid)) != 0) {
+		snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
+		ssize_t k = readlink(path, theirs, sizeof theirs - 1);
+		theirs[k > 0 ? k : 0] = '\0';
+		s->template = count_fds(seen_parent(s->parent), theirs);
+		s->watches = count_fds(seen_parent(s->parent), "anon_inode:[eventfd]");
+		snprintf(path, sizeof path, "/proc/%d/exe", (int)s->parent);
 		ssize_t n = readlink(path, s->runner, sizeof s->runner - 1);
 		s->runner[n > 0 ? n : 0] = '\0';
 	}
 	/* Last: it is there all the while, and no longer what it was before exec. */
-	if (proc_text(pid, "status", s->status, sizeof s->status) <= 0 || s->uid == 0 ||
-	    seen_box_uid(d, pid) != s->uid || s->mounts[0] == '\0' || strstr(s->status, "\nState:\tZ") != NULL)
+	if (seen_text(pid, "status", s->status, sizeof s->status) <= 0 || !there || !seen_uid(pid, &uid) ||
+	    uid != s->uid || s->mounts[0] == '\0' || strstr(s->status, "\nState:\tZ") != NULL)
 		return false;
 	s->pid = pid;
 	return true;
@@ -213,20 +201,25 @@ static void descriptors(struct doctor *d, const struct seen *s)
 		found(d, DOCTOR_SKIPPED, "they could not be seen");
 }
 
+/* In the v2 tree ".../pinfold-ID/sN/a" for the agent, r for process 1: what is killed is the group above both. */
 static void cgroup(struct doctor *d, const struct seen *s)
 {
-	const char *own = line_of(s->groups, "0::");
+	const char *agent = line_of(s->groups, "0::"), *runner = line_of(s->runner_groups, "0::");
+	size_t a = agent != NULL ? strcspn(agent, "\n") : 0, r = runner != NULL ? strcspn(runner, "\n") : 0;
 
-	if (!in_line(own, "/pinfold-"))
-		found(d, DOCTOR_ERROR, "it is in the group %.*s", own != NULL ? (int)strcspn(own, "\n") : 0,
-		      own != NULL ? own : "");
+	if (!in_line(agent, "/pinfold-") || a < 2 || strncmp(agent + a - 2, "/a", 2) != 0)
+		found(d, DOCTOR_ERROR, "it is in the group %.*s", (int)a, a > 0 ? agent : "");
+	else if (r != a || strncmp(agent, runner, a - 1) != 0 || runner[r - 1] != 'r')
+		found(d, DOCTOR_ERROR, "its process 1 is in the group %.*s", (int)r, r > 0 ? runner : "");
 }
 
 static void namespaces(struct doctor *d, const struct seen *s)
 {
 	for (size_t i = 0; i + 1 < SEEN_SPACES; i++)
 		if (s->space[i] == 0)
-			found(d, DOCTOR_ERROR, "it has the machine's own %s namespace", spaces[i]);
+			found(d, DOCTOR_ERROR, "it has the machine's own %s namespace", seen_spaces[i]);
+	if (s->template != 0)
+		found(d, DOCTOR_ERROR, "it has the mnt namespace that pinfold-sandboxd keeps for all");
 }
 
 static void cgroup_limits(struct doctor *d, const struct seen *s)
@@ -244,8 +237,12 @@ static void cgroup_limits(struct doctor *d, const struct seen *s)
 
 static void oom_group(struct doctor *d, const struct seen *s)
 {
-	if (s->oom_group[0] == '\0')
-		found(d, DOCTOR_SKIPPED, "memory is not a v2 controller here: sandboxd watches the counter");
+	/* Where memory is no v2 controller sandboxd watches the counter of each box, by a descriptor of a kind that
+	 * it has for nothing else. */
+	if (s->oom_group[0] == '\0' && s->watches == 0)
+		found(d, DOCTOR_ERROR, "memory is a v1 controller, and pinfold-sandboxd does not watch its counter");
+	else if (s->oom_group[0] == '\0')
+		found(d, DOCTOR_OK, "memory is a v1 controller; pinfold-sandboxd watches its counter");
 	else if (s->oom_group[0] != '1')
 		found(d, DOCTOR_ERROR, "memory.oom.group is not set");
 }
@@ -392,6 +389,8 @@ static void ids(struct doctor *d, const struct seen *s)
 	static const char *const kinds[] = {"Uid:", "Gid:"};
 	unsigned v[4];
 
+	if (s->stranger)
+		found(d, DOCTOR_ERROR, "its user is %u, which is no box's", s->uid);
 	for (size_t k = 0; k < 2; k++) {
 		const char *line = line_of(s->status, kinds[k]);
 		if (line == NULL || sscanf(line, "%u %u %u %u", &v[0], &v[1], &v[2], &v[3]) != 4) {
@@ -454,13 +453,21 @@ static void seccomp(struct doctor *d, const struct seen *s)
  */
 static void core_scheduling(struct doctor *d, const struct seen *s)
 {
-	enum { SCHED_CORE = 62, GET = 0, THREAD = 0 };
-	unsigned long long cookie = 0;
+	unsigned long long cookie;
 
-	if (prctl(SCHED_CORE, GET, s->pid, THREAD, &cookie) != 0)
+	if (!seen_core(s->pid, &cookie))
 		found(d, DOCTOR_SKIPPED, "the kernel or this processor has none of it");
 	else if (cookie == 0)
 		found(d, DOCTOR_WARN, "the box has no cookie of its own");
+}
+
+static void deathsig(struct doctor *d, const struct seen *s)
+{
+	if (s->outlived == NULL)
+		found(d, DOCTOR_SKIPPED,
+		      "tried only with --kill-service, which ends every run; no box is made without it");
+	else
+		found(d, s->died ? DOCTOR_OK : DOCTOR_ERROR, "%s", s->outlived);
 }
 
 static void exec(struct doctor *d, const struct seen *s)
@@ -492,6 +499,7 @@ static void (*const looks[STEP__COUNT])(struct doctor *d, const struct seen *s) 
     [STEP_RLIMITS] = rlimits,
     [STEP_CORE_SCHEDULING] = core_scheduling,
     [STEP_CAPABILITIES] = capabilities,
+    [STEP_DEATHSIG] = deathsig,
     [STEP_SECCOMP] = seccomp,
     [STEP_EXEC] = exec,
 };

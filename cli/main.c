@@ -40,11 +40,11 @@ static const struct command commands[] = {
      "       pinfold store backup DIR\n"
      "       pinfold store restore [--keep-tokens] DIR",
      "look after the store (root)", cmd_store},
-    {"doctor", "[--json] [--online] [--no-box] [--agent PROFILE] [--list]",
+    {"doctor", "[--json] [--online] [--no-box] [--kill-service] [--agent PROFILE] [--list]",
      "look at everything that could be wrong here, and say what to do (root)", cmd_doctor},
     {"config", "check", "read the configuration as the daemon would", cmd_config},
-    {"attack", "[--json] [--list] [--class CLASS] [ID...]", "try to break out of sandboxes, and show what holds (root)",
-     cmd_attack},
+    {"attack", "[--json] [--list] [--kill-service] [--class CLASS] [ID...]",
+     "try to break out of sandboxes, and show what holds (root)", cmd_attack},
 };
 
 static const struct command *current; /* the one that was named, once it is known */

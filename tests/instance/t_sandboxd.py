@@ -128,6 +128,21 @@ def quarantined():
     check("and has swept it", groups() == before, sorted(set(groups()) ^ set(before)))
 
 
-for f in (killed_often, stopped_at_work, quarantined):
+def killed_by_command():
+    """--kill-service: a box dies with sandboxd, also when its process 1 cannot act; both commands try it, and go on afterwards."""
+    check("quiet before the commands", quiet())
+    env = dict(os.environ, PINFOLD_ROOT=INSTANCE)
+    for words, ids, id, good in ((["attack", "--json", "--kill-service", "use-outlive"], "attacks", "use-outlive", ("outcome", "held")),
+                                 (["doctor", "--json", "--kill-service"], "checks", "wall.death-signal", ("status", "ok"))):
+        before = pid_of("pinfold-sandboxd")
+        r = subprocess.run([CLI, *words], env=env, capture_output=True, text=True)
+        rows = {c["id"]: c for c in json.loads(r.stdout)[ids]}
+        check(f"{words[0]} sees the box die", rows[id][good[0]] == good[1], (rows[id], r.stderr[-500:]))
+        check(f"{words[0]} did kill it", wait_for(lambda: pid_of("pinfold-sandboxd") not in (before, None)))
+        check(f"quiet after {words[0]}", quiet())
+    check("the run of doctor ended with it", "controller_restarted" in rows["box.end"]["detail"] and rows["box.end"]["status"] == "ok", rows["box.end"])
+
+
+for f in (killed_often, stopped_at_work, quarantined, killed_by_command):
     case(f.__name__, f)
 done()
