@@ -4,6 +4,7 @@
  * key without anything that cleaning takes out, and a type that an agent may use.
  */
 #include "gateway/agent_events.c"
+#include "lib/text.h"
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -52,6 +53,12 @@ static void check_line(const struct batch *b, const struct line *line)
 	const struct json *data = json_parse(&a, b->text.p + line->at, line->n, JSON_DEPTH, GATE_NODES, NULL);
 	must(data != NULL && data->type == JSON_OBJECT && line->n <= DATA_MAX);
 	must(json_int(json_get(data, "agent_sequence"), 0, INT64_MAX, &sequence));
+	/* Only we say what was shortened, and only of questions; a link that is kept may be offered. */
+	const struct json *marks = json_get(data, "text_shortened"), *url = json_get(data, "url");
+	must(marks == NULL || (line->ask && marks->type == JSON_ARRAY && marks->count > 0));
+	own_buf struct buf again;
+	buf_init(&again, 1 << 20);
+	must(!line->link || line->dropped || text_link(&again, NULL, url->text, url->len));
 	check_value(data);
 	must(type_valid(line->type, strlen(line->type)));
 	must(line->ask == (strcmp(line->type, "approval.requested") == 0));

@@ -1,4 +1,7 @@
-/* Vectors for the three steps of cleaning, their order, and cuts at every cap. */
+/*
+ * The three steps of cleaning over every code point, cuts at every cap, and what holds for any text. Cases of each
+ * statement are in tests/vectors (t_text_vectors).
+ */
 #include "lib/json.h"
 #include "lib/text.h"
 #include <setjmp.h>
@@ -49,17 +52,45 @@ static bool listed(uint32_t c)
 	       c == 0x2060 || c == 0xfeff || (c >= 0xe0000 && c <= 0xe007f);
 }
 
+/* D-57, and the separators of D-56: what no line has. There is more of what Unicode says shows nothing. */
+static bool hides(uint32_t c)
+{
+	static const uint32_t ends[][2] = {{0xad, 0xad},     {0x34f, 0x34f},     {0x115f, 0x1160},  {0x17b4, 0x17b5},
+					   {0x180b, 0x180f}, {0x2028, 0x2029},   {0x2061, 0x2064},  {0x206a, 0x206f},
+					   {0x3164, 0x3164}, {0xfdd0, 0xfdef},   {0xfe00, 0xfe0f},  {0xffa0, 0xffa0},
+					   {0xfff9, 0xfffb}, {0x1d173, 0x1d17a}, {0xe0100, 0xe01ef}};
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		if (c >= ends[i][0] && c <= ends[i][1])
+			return true;
+	return (c & 0xfffe) == 0xfffe;
+}
+
+/* Letters, marks and signs of blocks that are full. */
+static bool written(uint32_t c)
+{
+	static const uint32_t ends[][2] = {{0x20, 0x7e},       {0xa0, 0xac},       {0xae, 0x34e},     {0x350, 0x377},
+					   {0x400, 0x52f},     {0x2190, 0x23ff},   {0x2500, 0x27ff},  {0x3041, 0x3096},
+					   {0x4e00, 0x9fff},   {0xac00, 0xd7a3},   {0xe000, 0xf8ff},  {0xfffc, 0xfffd},
+					   {0x1d400, 0x1d454}, {0x1f600, 0x1f64f}, {0x20000, 0x2a6d6}};
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		if (c >= ends[i][0] && c <= ends[i][1])
+			return true;
+	return false;
+}
+
 static void t_every_character(void **state)
 {
 	(void)state;
 	for (uint32_t c = 0; c <= 0x10ffff; c++) {
 		if (c >= 0xd800 && c <= 0xdfff)
 			continue;
-		bool body = stays(c, TEXT_BODY);
+		bool body = stays(c, TEXT_BODY), line = stays(c, TEXT_LINE);
 		if (body != (!listed(c) || c == '\n' || c == '\t'))
 			fail_msg("U+%04X in body text", c);
-		if (listed(c) && stays(c, TEXT_LINE))
-			fail_msg("U+%04X in a label", c);
+		if (line && (listed(c) || hides(c)))
+			fail_msg("U+%04X in one line", c);
+		if (!line && written(c))
+			fail_msg("U+%04X went", c);
 	}
 }
 
@@ -146,6 +177,121 @@ static void t_cuts(void **state)
 		}
 }
 
+/* --- what holds for any text --- */
+static uint32_t dice(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*seed >> 33);
+}
+
+/* Characters of all sorts, some bytes that are none. */
+static size_t any_text(uint64_t *seed, char *out, size_t room)
+{
+	static const uint32_t special[] = {'\n',    '\t',    '\r',   0x1b,   0x7f,   0x9b,  0xad,   0x200b,
+					   0x200d,  0x202e,  0x2066, 0xfeff, 0xfe0f, 0x301, 0x20dd, 0x1d165,
+					   0xe0041, 0xe0101, 0xfff9, 0x2028, 0xfffe, 0x378};
+	size_t n = 0, most = dice(seed) % room;
+	while (n + 4 <= most) {
+		uint32_t roll = dice(seed) % 16, c = 'a' + dice(seed) % 26;
+		if (roll < 4)
+			c = special[dice(seed) % (sizeof special / sizeof special[0])];
+		else if (roll < 7)
+			c = dice(seed) % 0x3000;
+		else if (roll == 7)
+			c = 0x1f300 + dice(seed) % 0x400;
+		if (roll == 8)
+			out[n++] = (char)dice(seed);
+		else
+			n += put(out + n, c);
+	}
+	return n;
+}
+
+/* Is c one that this kind of text must not have? */
+static bool forbidden(uint32_t c, enum text_kind kind)
+{
+	return (listed(c) && (kind == TEXT_LINE || (c != '\n' && c != '\t'))) || (kind == TEXT_LINE && hides(c));
+}
+
+static void holds(const char *s, size_t n, enum text_kind kind, size_t cap)
+{
+	own_buf struct buf all, one, two;
+	size_t at;
+	buf_init(&all, 1 << 20), buf_init(&one, 1 << 20), buf_init(&two, 1 << 20);
+	/* Without a bound, what is left; with it, that or a part of it and the mark. */
+	bool taken = text_clean(&all, s, n, kind, 1 << 20), changed = text_clean(&one, s, n, kind, cap);
+	assert_true(one.n <= cap);
+	assert_true(utf8_valid(one.p, one.n, &at));
+	assert_int_equal(taken, all.n != n);
+	assert_int_equal(changed, one.n != n || memcmp(one.n > 0 ? (char *)one.p : "", s, n) != 0);
+	if (all.n <= cap)
+		assert_true(one.n == all.n && (one.n == 0 || memcmp(one.p, all.p, one.n) == 0));
+	else if (cap >= 3) {
+		assert_memory_equal(one.p + one.n - 3, DOTS, 3);
+		assert_memory_equal(one.p, all.p, one.n - 3);
+	}
+	for (size_t i = 0; i < one.n;) {
+		uint32_t c = 0;
+		i += utf8_next((char *)one.p + i, one.n - i, &c);
+		if (forbidden(c, kind))
+			fail_msg("U+%04X is left", c);
+	}
+	assert_false(text_clean(&two, (char *)one.p, one.n, kind, cap));
+	assert_true(two.n == one.n && (one.n == 0 || memcmp(one.p, two.p, one.n) == 0));
+}
+
+static void t_any(void **state)
+{
+	(void)state;
+	char text[600];
+	uint64_t seed = 60;
+	for (unsigned i = 0; i < 20000; i++) {
+		size_t n = any_text(&seed, text, sizeof text);
+		size_t cap = dice(&seed) % 4 == 0 ? dice(&seed) % 12 : dice(&seed) % 700;
+		holds(text, n, TEXT_LINE, cap);
+		holds(text, n, TEXT_BODY, cap);
+	}
+}
+
+/* A letter that loses some of its marks is another letter: it loses all. */
+static void t_marks(void **state)
+{
+	(void)state;
+	cleans("abce\xcc\x81xxxx", TEXT_LINE, 9, "abce" DOTS, true);
+	cleans("abce\xcc\x81xxx", TEXT_LINE, 9, "abce\xcc\x81xxx", false);
+	cleans("\xcc\x81\xcc\x81\xcc\x81\xcc\x81", TEXT_BODY, 6, DOTS, true);
+	/* What stands before is not this text's. */
+	own_buf struct buf b;
+	buf_init(&b, 64);
+	buf_adds(&b, "e\xcc\x81");
+	assert_true(text_clean(&b, "\xcc\x81\xcc\x81\xcc\x81", 6, TEXT_LINE, 5));
+	assert_string_equal(buf_cstr(&b), "e\xcc\x81" DOTS);
+}
+
+static void t_fields(void **state)
+{
+	(void)state;
+	assert_int_equal(text_field_of("reason", false), TEXT_F_REASON);
+	assert_int_equal(text_field_of("title", true), TEXT_F_TITLE);
+	/* Elsewhere a title is a string like any other; and nothing that is no member's name is looked up. */
+	assert_int_equal(text_field_of("title", false), TEXT_F_EVENT);
+	assert_int_equal(text_field_of("status", true), TEXT_F_EVENT);
+	assert_int_equal(text_field_of("event", true), TEXT_F_EVENT);
+	assert_int_equal(text_field_of("url", true), TEXT_F_EVENT);
+	assert_int_equal(text_field_of("", true), TEXT_F_EVENT);
+	assert_int_equal(text_field_of("reasons", true), TEXT_F_EVENT);
+}
+
+static void t_fit(void **state)
+{
+	(void)state;
+	static const char text[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80";
+	static const size_t want[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
+	for (size_t most = 0; most < sizeof want / sizeof want[0]; most++)
+		assert_int_equal(utf8_fit(text, 10, most), want[most]);
+	assert_int_equal(utf8_fit("", 0, 0), 0);
+}
+
 static void t_log(void **state)
 {
 	(void)state;
@@ -170,8 +316,14 @@ static void t_log(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(t_every_character), cmocka_unit_test(t_labels),
-					   cmocka_unit_test(t_order), cmocka_unit_test(t_cuts),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(t_every_character),
+					   cmocka_unit_test(t_labels),
+					   cmocka_unit_test(t_order),
+					   cmocka_unit_test(t_cuts),
+					   cmocka_unit_test(t_any),
+					   cmocka_unit_test(t_marks),
+					   cmocka_unit_test(t_fields),
+					   cmocka_unit_test(t_fit),
 					   cmocka_unit_test(t_log)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
