@@ -25,7 +25,7 @@
 #include "tests/store/steps.h"
 
 /* A death is seen when this is over: short, and too short an answer is one that passes, too. */
-enum { PATIENCE_MS = 300, MOST = 2000, LARGE = 40000 };
+enum { ANSWER_MS = 300, MOST = 2000, LARGE = 40000 };
 
 static char control_file[] = "/tmp/pinfold-lack-XXXXXX";
 static struct fault_control *control;
@@ -221,7 +221,7 @@ static const struct question {
 
 static struct ask *connection(enum rig_role role)
 {
-	struct ask *a = ask_new(rig.sock, PATIENCE_MS);
+	struct ask *a = ask_new(rig.sock, ANSWER_MS);
 	struct st_ping m = {0};
 	struct st_ok ok;
 	assert_non_null(a);
