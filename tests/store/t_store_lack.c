@@ -67,8 +67,7 @@ static void prepare(void)
 	assert_int_equal(rig_running(fcgi, steward, "acme", "done", 4), ERR_OK);
 	assert_int_equal(append("done", "agent.note", 100, 5, &taken), ERR_OK);
 	for (int large = 0; large <= 1; large++) {
-		struct st_artifact_put m = {
-		    .tenant = "acme", .run = "done", .name = large ? ART_PATCH : ART_TEST_LOG};
+		struct st_artifact_put m = {.tenant = "acme", .run = "done", .name = large ? ART_PATCH : ART_TEST_LOG};
 		int fd = rig_memfd(bytes, large ? LARGE : 10);
 		assert_int_equal(STEWARD(st_call_artifact_put(steward, &m, &fd, &ok, NULL)), ERR_OK);
 		close(fd);
@@ -253,13 +252,14 @@ static bool one(const struct question *q, enum fault_class class, int err, int n
 	if (q->before != NULL)
 		assert_int_equal(q->before(a, n), ERR_OK);
 	*s = (struct fault_slot){.action = FAULT_ERRNO, .err = (uint32_t)err, .countdown = nth, .times = 1};
-	__atomic_store_n(&s->class, (uint32_t)class, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->class, (uint32_t) class, __ATOMIC_RELEASE);
 	enum err e = q->ask(a, n);
 	bool met = __atomic_load_n(&s->fired, __ATOMIC_SEQ_CST) > 0;
 	__atomic_store_n(&s->class, FAULT_NONE, __ATOMIC_RELEASE);
 	ask_free(a);
 	(void)revived();
-	if (e != ERR_OK && e != q->also && !(err_row(e)->retry && (err_row(e)->status == 503 || err_row(e)->status == 507)))
+	if (e != ERR_OK && e != q->also &&
+	    !(err_row(e)->retry && (err_row(e)->status == 503 || err_row(e)->status == 507)))
 		fail_msg("%s: %s at call %d was told as %s", q->name, strerror(err), nth, err_code(e));
 	return met;
 }
