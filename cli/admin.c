@@ -35,6 +35,7 @@ enum err admin_token(struct ask *a, const char *tenant, enum principal_kind kind
 		     int fd)
 {
 	char text[PRINCIPAL_TOKEN_LEN + 2], id[PRINCIPAL_ID_LEN + 1];
+	char made[64];
 	uint8_t hash[32];
 	struct st_ok ok;
 	enum principal_kind parsed;
@@ -45,12 +46,15 @@ enum err admin_token(struct ask *a, const char *tenant, enum principal_kind kind
 	principal_mint(kind, text);
 	if (principal_parse(text, PRINCIPAL_TOKEN_LEN, &parsed, id, hash) != ERR_OK)
 		return ERR_INTERNAL_ERROR;
+	if (label == NULL)
+		snprintf(made, sizeof made, "created by the operator%s%s", kind == PRINCIPAL_DEVICE ? " " : "",
+			 kind == PRINCIPAL_DEVICE ? id : "");
 	e = st_call_token_create(a,
 				 &(struct st_token_create){.tenant = tenant,
 							   .kind = (uint8_t)kind,
 							   .token_id = id,
 							   .hash = {hash, sizeof hash},
-							   .label = label,
+							   .label = label != NULL ? label : made,
 							   .rights = rights},
 				 NULL, &ok, NULL);
 	text[PRINCIPAL_TOKEN_LEN] = '\n';

@@ -9,7 +9,8 @@
 struct ask *admin_open(void);
 /* Prints an error of the store as a sentence. Returns 1. */
 int admin_failed(struct ask *a, enum err e);
-/* Creates the tenant's record if there is none and a token for it; the token's text goes to fd only. */
+/* Creates the tenant's record if there is none and a token for it; the token's text goes to fd only. label NULL: one
+ * that says where it comes from; a device's is of this token alone. */
 enum err admin_token(struct ask *a, const char *tenant, enum principal_kind kind, const char *label, uint32_t rights,
 		     int fd);
 #endif

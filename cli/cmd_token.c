@@ -72,7 +72,7 @@ int cmd_token(struct cli *cli, int argc, char **argv)
 						{"label", required_argument, NULL, 'l'},
 						{"metrics", no_argument, NULL, 'm'},
 						{0}};
-	const char *tenant = "default", *label = "created by the operator";
+	const char *tenant = "default", *label = NULL;
 	enum principal_kind kind = PRINCIPAL_API;
 	uint32_t rights = 0;
 	struct st_ok ok;

@@ -201,6 +201,26 @@ static cfg_t *parse(struct out *o, cfg_opt_t *opts, const char *file)
 	return NULL;
 }
 
+/* As browsers write it: no path, no user, and no port that is the scheme's own. Empty is none. */
+static bool origin_plain(const char *s)
+{
+	bool tls = strncmp(s, "https://", 8) == 0;
+	if (*s == '\0')
+		return true;
+	if (!tls && strncmp(s, "http://", 7) != 0)
+		return false;
+	const char *host = s + (tls ? 8 : 7), *port;
+	size_t n = *host == '[' ? strspn(host + 1, "0123456789abcdef:") + 2
+				: strspn(host, "0123456789abcdefghijklmnopqrstuvwxyz.-");
+	if (n == 0 || (*host == '[' && host[n - 1] != ']'))
+		return false;
+	port = host + n;
+	if (*port == '\0')
+		return true;
+	uint64_t v;
+	return *port == ':' && num_u64(port + 1, strlen(port + 1), 1, 65535, &v) && v != (tls ? 443 : 80);
+}
+
 static void take_global(struct out *o, cfg_t *c)
 {
 	static const char *const roles[] = {"stored", "fcgi", "gateway", "steward"};
@@ -224,8 +244,10 @@ static void take_global(struct out *o, cfg_t *c)
 	     .keep_artifacts_days = (uint32_t)number(o, c, "keep_artifacts_days", 0, 36500),
 	     .keep_runs_days = (uint32_t)number(o, c, "keep_runs_days", 0, 36500),
 	     .keep_tokens_days = (uint32_t)number(o, c, "keep_tokens_days", 0, 36500),
-	     .run_token_secret = cfg_getstr(c, "run_token_secret"),
+	     .public_url = cfg_getstr(c, "public_url"), .run_token_secret = cfg_getstr(c, "run_token_secret"),
 	     .run_token_secret_next = cfg_getstr(c, "run_token_secret_next"));
+	if (!origin_plain(cfg_getstr(c, "public_url")))
+		complain(o, "public_url must be an origin, as \"https://host\" or \"https://host:port\"");
 	if (cfg_getstr(c, "run_token_secret")[0] == '\0')
 		complain(o, "run_token_secret must name a secret");
 	if (strcmp(cfg_getstr(c, "audit_content"), "none") != 0 && strcmp(cfg_getstr(c, "audit_content"), "full") != 0)
@@ -409,6 +431,7 @@ static void read_file(struct out *o, const char *file, bool global)
 	    CFG_INT("keep_artifacts_days", 7, CFGF_NONE),
 	    CFG_INT("keep_runs_days", 90, CFGF_NONE),
 	    CFG_INT("keep_tokens_days", 90, CFGF_NONE),
+	    CFG_STR("public_url", "", CFGF_NONE),
 	    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
 	    CFG_STR("run_token_secret_next", "", CFGF_NONE),
 	    CFG_END(),

@@ -29,6 +29,11 @@ static const struct command commands[] = {
      "       pinfold token list [--tenant NAME]\n"
      "       pinfold token revoke [--tenant NAME] ID",
      "a tenant's tokens (root)", cmd_token},
+    {"device",
+     "pair [--tenant NAME] [--days N]\n"
+     "       pinfold device list [--tenant NAME]\n"
+     "       pinfold device revoke [--tenant NAME] LABEL",
+     "pair browsers and tools that may answer agents' questions, list and revoke them (root)", cmd_device},
     {"metrics", "", "the service's figures as Prometheus text (root)", cmd_metrics},
     {"audit", "verify [FILE...]\n       pinfold audit tail [-n N] [-f]", "check the audit log, or show its end (root)",
      cmd_audit},

@@ -23,6 +23,11 @@ enum param {
 	P_ACCEPT,
 	P_NONE_MATCH,
 	P_IDEMPOTENCY,
+	P_COOKIE,
+	P_HOST,
+	P_ORIGIN,
+	P_FETCH_SITE,
+	P_REMOTE,
 	P_TENANT,
 	P_REQUEST_ID,
 	P__COUNT
@@ -42,6 +47,11 @@ static const char *const names[P__COUNT] = {
     [P_ACCEPT] = "HTTP_ACCEPT",
     [P_NONE_MATCH] = "HTTP_IF_NONE_MATCH",
     [P_IDEMPOTENCY] = "HTTP_IDEMPOTENCY_KEY",
+    [P_COOKIE] = "HTTP_COOKIE",
+    [P_HOST] = "HTTP_HOST",
+    [P_ORIGIN] = "HTTP_ORIGIN",
+    [P_FETCH_SITE] = "HTTP_SEC_FETCH_SITE",
+    [P_REMOTE] = "REMOTE_ADDR",
     [P_TENANT] = "PINFOLD_TENANT",
     [P_REQUEST_ID] = "PINFOLD_REQUEST_ID",
 };
@@ -99,6 +109,12 @@ static const char *collect(struct ingress *in, const struct gate *g, const char 
 		for (enum param k = 0; k < P__COUNT; k++) {
 			if (strcmp(p->name, names[k]) != 0)
 				continue;
+			/* Others may have set cookies, too, as they like: what is not clean, or came twice, is none of
+			 * ours. */
+			if (k == P_COOKIE && (value[k] != NULL || !value_clean(p, false))) {
+				value[k] = "";
+				continue;
+			}
 			if (k != P_SCRIPT && !value_clean(p, k == P_URI))
 				return "A header or request parameter holds bytes that are not printable ASCII.";
 			value[k] = value[k] == NULL ? p->value : join(in, k, value[k], p->value);
@@ -130,11 +146,13 @@ static enum uri_verdict locate(struct ingress *in, const char *uri, const char *
 	if (script != NULL && mount_plain(script)) {
 		size_t n = strlen(script);
 		struct route_found found = {0};
-		if (strncmp(uri, script, n) == 0 && uri[n] == '/' && uri_parse(uri + n, in->path, query) == URI_OK) {
+		bool below = strncmp(uri, script, n) == 0 && uri[n] == '/';
+		enum uri_verdict v = below ? uri_parse(uri + n, in->path, query) : URI_UNKNOWN;
+		if (v == URI_OK || v == URI_ODD) {
 			route_find(routes_public, "GET", in->path, &found);
 			if (found.path_known) {
 				memcpy(in->mount, script, n + 1);
-				return URI_OK;
+				return v;
 			}
 		}
 	}
@@ -176,6 +194,9 @@ void ingress_read(struct ingress *in, const struct gate *g, struct arrival *out)
 	switch (locate(in, v[P_URI], v[P_SCRIPT], &out->query)) {
 	case URI_OK:
 		break;
+	case URI_ODD:
+		out->odd = true;
+		break;
 	case URI_UNKNOWN:
 		refuse(out, ERR_NOT_FOUND, NULL);
 		break;
@@ -193,5 +214,10 @@ void ingress_read(struct ingress *in, const struct gate *g, struct arrival *out)
 	out->chunked = v[P_TRANSFER] != NULL && strcasecmp(v[P_TRANSFER], "chunked") == 0;
 	out->if_none_match = v[P_NONE_MATCH];
 	out->idempotency_key = v[P_IDEMPOTENCY];
+	out->cookie = v[P_COOKIE];
+	out->host = v[P_HOST];
+	out->origin = v[P_ORIGIN];
+	out->fetch_site = v[P_FETCH_SITE];
+	out->source = v[P_REMOTE];
 	out->vhost_tenant = v[P_TENANT];
 }

@@ -6,10 +6,11 @@
 
 enum { INGRESS_PATH = 2048, INGRESS_MOUNT = 256, INGRESS_LIST = 1024 };
 
-enum uri_verdict { URI_OK, URI_MALFORMED, URI_UNKNOWN };
+enum uri_verdict { URI_OK, URI_MALFORMED, URI_UNKNOWN, URI_ODD };
 /*
  * A raw request target in origin form. URI_OK: path (INGRESS_PATH bytes) is canonical, *query points behind
- * the '?' or is NULL. URI_UNKNOWN: well-formed, but no path of ours is written like that. URI_MALFORMED:
+ * the '?' or is NULL. URI_ODD: the same, but it holds characters that only a label may have. URI_UNKNOWN:
+ * well-formed, but no path of ours is written like that. URI_MALFORMED:
  * another form, bad or dangerous percent-encoding, empty or dot segments, control bytes, no UTF-8, fragment.
  */
 enum uri_verdict uri_parse(const char *uri, char path[INGRESS_PATH], const char **query);

@@ -17,6 +17,7 @@ static const char *phrase(unsigned status)
 		const char *phrase;
 	} rows[] = {
 	    {200, "OK"},
+	    {201, "Created"},
 	    {202, "Accepted"},
 	    {204, "No Content"},
 	    {304, "Not Modified"},
@@ -88,6 +89,7 @@ static bool put_head(void *ctx, const struct reply_head *h)
 	line(&b, "X-Request-Id", h->request_id, "");
 	line(&b, "Location", h->location, "");
 	line(&b, "Allow", h->allow, "");
+	line(&b, "Set-Cookie", h->cookie, "");
 	line(&b, "ETag", h->etag, "\"");
 	if (h->filename != NULL && plain(h->filename))
 		buf_addf(&b, "Content-Disposition: attachment; filename=\"%s\"\r\n", h->filename);

@@ -9,6 +9,7 @@
 #include "fcgi/reply.h"
 #include "handlers/dispatch.h"
 #include "lib/ask.h"
+#include "lib/chan.h"
 #include "lib/die.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -104,6 +105,12 @@ static long read_body(void *ctx, void *p, size_t n)
 	if (e == 0)
 		return 0;
 	return e == EAGAIN || e == EWOULDBLOCK || atomic_load(&b->worker->conn->overdue) != 0 ? BODY_LATE : BODY_BROKEN;
+}
+
+static bool peer_of(void *ctx, uid_t *uid, pid_t *pid)
+{
+	const struct body_ctx *b = ctx;
+	return chan_peer(b->worker->conn->fd, uid, pid);
 }
 
 /* Reads what is left of the input, as long as it keeps coming. False: there is more than is worth reading, or it
@@ -216,6 +223,7 @@ static bool answer(struct worker *w, struct conn *c, FCGX_Request *fr)
 	struct reply rp;
 	ingress_read(&w->ingress, &w->gate, &in);
 	in.body = (struct body_source){read_body, &body};
+	in.peer = (struct peer_source){peer_of, &body};
 	reply_init(&rp, reply_fcgi(&out), in.id);
 	/* What it sent before may not have been read yet. */
 	if (c->served > 0)

@@ -58,7 +58,7 @@ enum uri_verdict uri_parse(const char *uri, char path[INGRESS_PATH], const char 
 {
 	size_t n = 1;   /* bytes of path */
 	size_t len = 0; /* characters in the current segment */
-	bool plain = true, only_dots = true;
+	bool plain = true, only_dots = true, fits = true;
 	*query = NULL;
 	path[0] = '/';
 	path[1] = '\0';
@@ -75,7 +75,7 @@ enum uri_verdict uri_parse(const char *uri, char path[INGRESS_PATH], const char 
 		if (n < INGRESS_PATH - 1)
 			path[n++] = (char)c;
 		else
-			plain = false;
+			fits = false;
 	}
 	path[n] = '\0';
 	if (len > 0 && only_dots && len <= 2)
@@ -88,5 +88,7 @@ enum uri_verdict uri_parse(const char *uri, char path[INGRESS_PATH], const char 
 	if (n < INGRESS_PATH - 1 && !utf8_valid(path, n, NULL))
 		return URI_MALFORMED;
 	/* A last slash names nothing of ours. */
-	return plain && len > 0 ? URI_OK : URI_UNKNOWN;
+	if (!fits || len == 0)
+		return URI_UNKNOWN;
+	return plain ? URI_OK : URI_ODD;
 }

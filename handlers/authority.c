@@ -1,10 +1,11 @@
 /*
- * Reads the Authorization value, asks stored whose token it is, and holds the principal against the
- * route's row. Trusts nothing the web server says about users; only PINFOLD_TENANT, and that only to narrow.
- * Never keeps a token: the only thing that leaves this file is its public id and its hash.
+ * Reads the Authorization value, or a device's cookie in a request of our own page, asks stored whose token it is, and
+ * holds the principal against the route's row. Trusts nothing the web server says about users; only PINFOLD_TENANT, and
+ * that only to narrow. Never keeps a token: the only thing that leaves this file is its public id and its hash.
  */
 #include "handlers/authority.h"
 #include "gen/store_msg.h"
+#include "handlers/cookie.h"
 #include "lib/ask.h"
 #include "lib/num.h"
 #include "lib/secret.h"
@@ -15,24 +16,35 @@
 static const char absent[] = "No Authorization header arrived. Send the token as \"Authorization: Bearer ...\"; if you "
 			     "did, the web server drops it (Apache needs \"CGIPassAuth On\").";
 
-enum err authority_check(struct ask *a, const struct arrival *in, struct principal *who, const char **say)
+enum err authority_check(const struct conf *conf, struct ask *a, const struct arrival *in, struct principal *who,
+			 const char **say)
 {
 	static const char scheme[] = "Bearer ";
+	char cookie[PRINCIPAL_TOKEN_LEN + 1];
+	const char *token = cookie;
 	*say = NULL;
-	if (in->authorization == NULL || in->authorization[0] == '\0') {
+	if (in->authorization != NULL && in->authorization[0] != '\0') {
+		if (strncmp(in->authorization, scheme, sizeof scheme - 1) != 0)
+			return ERR_UNAUTHORIZED;
+		token = in->authorization + sizeof scheme - 1;
+	} else if (!cookie_find(in, cookie)) {
 		*say = absent;
 		return ERR_UNAUTHORIZED;
+	} else if (!origin_ours(conf, in)) {
+		wipe(cookie, sizeof cookie);
+		return ERR_CROSS_ORIGIN_REFUSED;
 	}
-	if (strncmp(in->authorization, scheme, sizeof scheme - 1) != 0)
-		return ERR_UNAUTHORIZED;
-	const char *token = in->authorization + sizeof scheme - 1;
 	enum principal_kind kind;
 	char id[PRINCIPAL_ID_LEN + 1];
 	uint8_t hash[32];
 	/* The form has no comma and no blank, so two joined headers never pass. */
 	enum err e = principal_parse(token, strlen(token), &kind, id, hash);
+	wipe(cookie, sizeof cookie);
 	if (e != ERR_OK)
 		return e;
+	/* The only thing that was ever set as a cookie. */
+	if (token == cookie && kind != PRINCIPAL_DEVICE)
+		return ERR_UNAUTHORIZED;
 	/* What it claims to be; only a later line makes it so. */
 	snprintf(who->by, sizeof who->by, "unproven %s:%s", kind == PRINCIPAL_API ? "api" : "device", id);
 	struct st_principal question = {.token_id = id, .hash = {hash, sizeof hash}};
@@ -40,12 +52,15 @@ enum err authority_check(struct ask *a, const struct arrival *in, struct princip
 	e = st_call_principal(a, &question, NULL, &answer, NULL);
 	wipe(hash, sizeof hash);
 	/* Whatever else went wrong says nothing about the token. */
+	if (e == ERR_DEVICE_EXPIRED)
+		return e;
 	if (e != ERR_OK && e != ERR_UNAUTHORIZED)
 		return err_row(e)->status >= 500 ? e : ERR_INTERNAL_ERROR;
 	if (e != ERR_OK || answer.kind != kind)
 		return ERR_UNAUTHORIZED;
 	*who = (struct principal){.kind = answer.kind, .rights = answer.rights};
 	snprintf(who->tenant, sizeof who->tenant, "%s", answer.tenant);
+	snprintf(who->id, sizeof who->id, "%s", id);
 	snprintf(who->label, sizeof who->label, "%s", answer.label);
 	/* created_by takes 64 bytes; the public id is always short, a label may not be. */
 	snprintf(who->by, sizeof who->by, "%s:%s", kind == PRINCIPAL_API ? "api" : "device", id);

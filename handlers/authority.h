@@ -3,8 +3,10 @@
 #define HANDLERS_AUTHORITY_H
 #include "handlers/request.h"
 
-/* ERR_OK and *who, or ERR_UNAUTHORIZED (*say: a sentence that names the cause, or NULL), or ERR_STORE_UNAVAILABLE. */
-enum err authority_check(struct ask *a, const struct arrival *in, struct principal *who, const char **say);
+/* ERR_OK and *who, or ERR_UNAUTHORIZED (*say: a sentence that names the cause, or NULL), ERR_DEVICE_EXPIRED,
+ * ERR_CROSS_ORIGIN_REFUSED or ERR_STORE_UNAVAILABLE. */
+enum err authority_check(const struct conf *conf, struct ask *a, const struct arrival *in, struct principal *who,
+			 const char **say);
 /* May this principal use this route, at this address? ERR_OK, ERR_FORBIDDEN or ERR_TENANT_MISMATCH. */
 enum err authority_permit(const struct principal *who, const struct route *route, const char *vhost_tenant);
 #endif

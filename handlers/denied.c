@@ -34,8 +34,31 @@ void denied_note(struct ask *ask, const struct arrival *in, const struct princip
 				  .request_id = in->id,
 				  .subject = subject,
 				  .code = (uint16_t)e};
-	if ((e != ERR_UNAUTHORIZED && e != ERR_FORBIDDEN && e != ERR_TENANT_MISMATCH) || !may_say(&m.suppressed))
+	static const enum err told[] = {ERR_UNAUTHORIZED,         ERR_FORBIDDEN,        ERR_TENANT_MISMATCH,
+					ERR_DEVICE_EXPIRED,       ERR_DEVICE_REQUIRED,  ERR_CROSS_ORIGIN_REFUSED,
+					ERR_INVALID_PAIRING_CODE, ERR_TOO_MANY_ATTEMPTS};
+	bool one = false;
+	for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+		one = one || told[i] == e;
+	if (!one || !may_say(&m.suppressed))
 		return;
 	(void)snprintf(subject, sizeof subject, "%s %s", in->method, in->path);
+	(void)st_call_audit_note(ask, &m, NULL, &ok, NULL);
+}
+
+void caller_note(struct ask *ask, const struct arrival *in, const struct principal *who, uid_t uid, pid_t pid)
+{
+	char subject[300];
+	struct st_ok ok;
+	struct st_audit_note m = {.event = AUDIT_DECISION_REFUSED,
+				  .tenant = who != NULL ? who->tenant : "",
+				  .run = "",
+				  .actor = who != NULL ? who->by : "",
+				  .request_id = in->id,
+				  .subject = subject};
+	if (!may_say(&m.suppressed))
+		return;
+	(void)snprintf(subject, sizeof subject, "%s %.200s by uid %lu, pid %ld", in->method, in->path,
+		       (unsigned long)uid, (long)pid);
 	(void)st_call_audit_note(ask, &m, NULL, &ok, NULL);
 }

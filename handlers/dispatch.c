@@ -55,7 +55,7 @@ void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, 
 	}
 	struct route_found found;
 	route_find(routes_public, in->method, in->path, &found);
-	if (!found.path_known) {
+	if (!found.path_known || (in->odd && !found.labelled)) {
 		reply_error(rp, ERR_NOT_FOUND, NULL, NULL);
 		return;
 	}
@@ -71,7 +71,7 @@ void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, 
 		rq.arg[i] = found.arg[i];
 	if ((found.route->principals & ROUTE_NONE) == 0) {
 		const char *say;
-		enum err e = authority_check(ask, in, &who, &say);
+		enum err e = authority_check(app->conf, ask, in, &who, &say);
 		if (e == ERR_OK && !ids_shaped(found.route, &found))
 			e = ERR_RUN_NOT_FOUND;
 		if (e == ERR_OK)

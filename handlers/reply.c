@@ -70,7 +70,13 @@ void reply_json_at(struct reply *rp, unsigned status, const char *location, cons
 	send_json(rp, (struct reply_head){.status = status, .location = location, .etag = etag}, json);
 }
 
-static void send_error(struct reply *rp, enum err e, const char *field, const char *say, const char *allow)
+void reply_json_cookie(struct reply *rp, unsigned status, const char *cookie, struct buf *json)
+{
+	send_json(rp, (struct reply_head){.status = status, .cookie = cookie}, json);
+}
+
+static void send_error(struct reply *rp, enum err e, const char *field, const char *say, const char *allow,
+		       unsigned seconds)
 {
 	const struct err_row *row = err_row(e);
 	if (rp->status != 0)
@@ -88,19 +94,23 @@ static void send_error(struct reply *rp, enum err e, const char *field, const ch
 	jw_kstr(&w, "requestId", rp->request_id);
 	jw_close(&w, '}');
 	bool later = row->retry && (row->status == 429 || row->status == 503);
-	send_json(rp,
-		  (struct reply_head){.status = row->status, .allow = allow, .retry_after = later ? RETRY_SECONDS : 0},
+	send_json(rp, (struct reply_head){.status = row->status, .allow = allow, .retry_after = later ? seconds : 0},
 		  &b);
 }
 
 void reply_error(struct reply *rp, enum err e, const char *field, const char *say)
 {
-	send_error(rp, e, field, say, NULL);
+	send_error(rp, e, field, say, NULL, RETRY_SECONDS);
+}
+
+void reply_error_after(struct reply *rp, enum err e, unsigned seconds)
+{
+	send_error(rp, e, NULL, NULL, NULL, seconds);
 }
 
 void reply_not_allowed(struct reply *rp, const char *allow)
 {
-	send_error(rp, ERR_METHOD_NOT_ALLOWED, NULL, NULL, allow);
+	send_error(rp, ERR_METHOD_NOT_ALLOWED, NULL, NULL, allow, RETRY_SECONDS);
 }
 
 void reply_store_error(struct reply *rp, enum err e, struct ask *a)

@@ -17,6 +17,7 @@ struct reply_head {
 	const char *allow;    /* NULL or the methods */
 	const char *filename; /* NULL, or sent as an attachment of this name */
 	const char *etag;     /* NULL, or hexadecimal text */
+	const char *cookie;   /* NULL, or what to set: it holds a secret */
 	const char *request_id;
 	unsigned retry_after; /* seconds; 0: none */
 	int64_t length;       /* -1: not known beforehand */
@@ -49,9 +50,12 @@ void reply_json(struct reply *rp, unsigned status, struct buf *json);
 /* The same with Retry-After, for answers that say "later". */
 void reply_json_retry(struct reply *rp, unsigned status, struct buf *json);
 /* A whole JSON answer with a Location, or with an ETag (either may be NULL). */
+void reply_json_cookie(struct reply *rp, unsigned status, const char *cookie, struct buf *json);
 void reply_json_at(struct reply *rp, unsigned status, const char *location, const char *etag, struct buf *json);
 /* The error's status and sentence; field may be NULL or "". say, if not NULL, replaces the sentence. */
 void reply_error(struct reply *rp, enum err e, const char *field, const char *say);
+/* The same, with the seconds to wait. */
+void reply_error_after(struct reply *rp, enum err e, unsigned seconds);
 void reply_not_allowed(struct reply *rp, const char *allow);
 /* The store's refusal, with the field it named. */
 struct ask;

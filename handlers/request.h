@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct ask;
 
@@ -25,6 +26,12 @@ struct body_source {
 	void *ctx;
 };
 
+/* Whose process the connection is, by the kernel; a web server's, if all is well. False: it cannot be known. */
+struct peer_source {
+	bool (*who)(void *ctx, uid_t *uid, pid_t *pid);
+	void *ctx;
+};
+
 /* Stage 1: the request as it arrived, strictly read. Strings are C strings without control bytes; NULL
  * where the parameter is absent. Nothing here was authenticated. */
 struct arrival {
@@ -33,22 +40,27 @@ struct arrival {
 	const char *method;
 	const char *mount;  /* prefix of every link, such as "/api"; "" at the root */
 	const char *path;   /* canonical, without the mount */
+	bool odd;           /* it holds characters that only a {label} may have */
 	const char *query;  /* as sent, without '?' */
 	const char *target; /* REQUEST_URI as the web server passed it */
 	bool kept;          /* the web server wants to use this connection again */
 	const char *authorization, *content_type, *content_encoding, *content_length;
 	const char *accept, *if_none_match, *idempotency_key;
+	const char *cookie, *host, *origin, *fetch_site;
+	const char *source;       /* the client's address, as the web server saw it */
 	const char *vhost_tenant; /* PINFOLD_TENANT of the web server's configuration */
 	bool chunked;             /* the client announced no length; Apache passes such a body on as it comes */
 	struct body_source body;
+	struct peer_source peer;
 	char id[65]; /* the request id: PINFOLD_REQUEST_ID of the web server's configuration, or a UUID of ours */
 };
 
 /* Stage 2: who asks. Only authority_check() makes one. */
 struct principal {
 	char tenant[129];
-	char label[65];
-	char by[101]; /* as written into records: "api:LABEL" or "device:LABEL" */
+	char label[161];
+	char by[101]; /* as written into records: "api:ID" or "device:ID" */
+	char id[33];  /* the public id of the token */
 	unsigned kind, rights;
 };
 

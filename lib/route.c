@@ -54,6 +54,7 @@ void route_find(const struct route *table, const char *method, const char *path,
 		if (!match(r->path, path, arg))
 			continue;
 		found->path_known = true;
+		found->labelled = found->labelled || strstr(r->path, "{label}") != NULL;
 		const char *name = method_names[r->method];
 		if ((listed & 1u << r->method) == 0)
 			add_allow(found->allow, name);

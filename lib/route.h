@@ -33,6 +33,7 @@ struct route {
 struct route_found {
 	const struct route *route; /* NULL: no row of this method */
 	bool path_known;           /* some row has this path: 405 rather than 404 */
+	bool labelled;             /* and a {label} in it, which may be any text */
 	char allow[64];            /* for the Allow header, such as "GET, POST" */
 	char arg[ROUTE_ARGS][161]; /* the {x} segments in order */
 };

@@ -338,6 +338,16 @@ static void a_token(struct check *c, struct wire_bytes key, struct wire_bytes va
 		finding(c, "token %s has no tenant", id);
 }
 
+static void a_pairing(struct check *c, struct wire_bytes key, struct wire_bytes value)
+{
+	struct rec_pairing r;
+	const char *tenant = key_part(&key);
+	if (!rec_get_pairing(value.p, value.n, &r) || r.hash.n != SHA256_SIZE)
+		finding(c, "the pairing code of %s cannot be read", tenant);
+	else if (!tenant_exists(c->t, tenant))
+		finding(c, "the pairing code of %s has no tenant", tenant);
+}
+
 static void a_key(struct check *c, struct wire_bytes key, struct wire_bytes value)
 {
 	struct rec_idempotency r;
@@ -396,6 +406,7 @@ typedef void check_row(struct check *c, struct wire_bytes key, struct wire_bytes
 static check_row *const rows_of[T__COUNT] = {
     [T_TENANT] = a_tenant,
     [T_TOKEN] = a_token,
+    [T_PAIRING] = a_pairing,
     [T_RUN] = a_run,
     [T_RUN_BY_AGE] = by_age,
     [T_RUN_OPEN] = open_row,

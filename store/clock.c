@@ -1,13 +1,14 @@
 /*
  * The moment every operation of a batch sees. It never goes back by a little (up to CLOCK_SLACK it
  * stands still), and before it goes back by more, everything that had expired at the highest moment is
- * made to stay expired: capabilities are deleted, principal tokens revoked. So a clock that is set
- * back revives nothing, and one that was wrong for a while does not stop new runs once it is right.
+ * made to stay expired: capabilities are deleted, principal tokens revoked; no pairing code is left. So a clock that is
+ * set back revives nothing, and one that was wrong for a while does not stop new runs once it is right.
  */
 #include "gen/records.h"
 #include "lib/die.h"
 #include "lib/num.h"
 #include "store/bdb.h"
+#include "store/t_pairing.h"
 #include <string.h>
 
 enum { CLOCK_SLACK = 5000, RECORD_EVERY = 1000, DAY = 86400000 };
@@ -113,6 +114,7 @@ static void step_back(struct store *s, uint64_t now)
 		table_put(&t, T_TOKEN, &k, p, rec_put_token(p, STORE_SCRATCH, &r));
 	}
 	failed = failed || buf_failed(&w.keys);
+	pairings_drop(&t);
 	buf_free(&w.keys);
 	put_clock(&t, now);
 	uint64_t before = s->highest;

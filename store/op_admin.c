@@ -1,4 +1,5 @@
 /* What the operator does: tenants, tokens, figures. Only root's connection gets here. */
+#include "lib/label.h"
 #include "lib/num.h"
 #include "lib/token.h"
 #include "store/op.h"
@@ -51,6 +52,10 @@ static enum err op_token_create(struct txn *t, const struct st_token_create *m, 
 	struct rec_token old;
 	if (token_get(t, m->token_id, &old))
 		return same_token(&old, &r) ? ERR_OK : ERR_TOKEN_EXISTS;
+	if (m->kind == PRINCIPAL_DEVICE && !label_valid(m->label))
+		return ERR_INVALID_DEVICE_LABEL;
+	if (m->kind == PRINCIPAL_DEVICE && token_device(t, m->tenant, m->label, NULL, &old))
+		return ERR_DEVICE_EXISTS;
 	token_put(t, m->token_id, &r);
 	struct audit_line l = {.event = AUDIT_TOKEN_ISSUE,
 			       .tenant = m->tenant,

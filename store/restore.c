@@ -21,6 +21,7 @@
 #include "store/offline.h"
 #include "store/run_end.h"
 #include "store/t_capability.h"
+#include "store/t_pairing.h"
 #include "store/t_token.h"
 #include "store/upgrade.h"
 #include <errno.h>
@@ -158,7 +159,9 @@ static void log_line(struct log *l, const char *line, size_t n)
 	}
 	if (seen.event_len == 10 && memcmp(seen.event, "audit.lost", 10) == 0 && seen.seq > l->since)
 		l->whole = false;
-	if (seen.event_len != 12 || memcmp(seen.event, "token.revoke", 12) != 0)
+	bool token = seen.event_len == 12 && memcmp(seen.event, "token.revoke", 12) == 0;
+	bool device = seen.event_len == 13 && memcmp(seen.event, "device.revoke", 13) == 0;
+	if (!token && !device)
 		return;
 	/* Whenever it was: a revoked token is never issued again. */
 	const char *p = memmem(line, n, key, sizeof key - 1);
@@ -227,6 +230,15 @@ static void commit(struct txn *t)
 	if (e != ERR_OK)
 		fatal("the backup cannot be made a store: %s", err_row(e)->sentence);
 	txn_free(t);
+}
+
+/* Codes that were waiting when the backup was made: used since, perhaps. */
+static void drop_codes(struct store *s)
+{
+	struct txn t;
+	txn_init(&t, s, NULL);
+	pairings_drop(&t);
+	commit(&t);
 }
 
 static unsigned revoke_tokens(struct store *s, struct token_page *p)
@@ -357,6 +369,7 @@ int restore(const char *state_dir, const char *log_dir, bool keep_tokens)
 	p->keep = keep_tokens;
 	unsigned tokens = revoke_tokens(s, p);
 	free(p);
+	drop_codes(s);
 	if (offline_check(s, false, true) > 0)
 		fatal("what the backup holds does not fit together: it was not put in place");
 	struct audit_line l = {.event = AUDIT_STORE_RESTORE,

@@ -1,5 +1,8 @@
 /* The table of tokens. */
 #include "store/t_token.h"
+#include "lib/token.h"
+#include <stdio.h>
+#include <string.h>
 
 static struct key key_of(const char *token_id)
 {
@@ -44,4 +47,37 @@ void token_each(struct txn *t, token_row *row, void *with)
 	struct each e = {row, with};
 	struct key all = {.n = 0};
 	table_scan(t, T_TOKEN, &all, NULL, one, &e);
+}
+
+bool token_is_device(const struct rec_token *r, uint64_t now)
+{
+	return r->kind == PRINCIPAL_DEVICE && !r->revoked && (r->expires_at == 0 || r->expires_at > now);
+}
+
+struct wanted {
+	const char *tenant, *label;
+	uint64_t now;
+	bool found;
+	char id[STORE_ID];
+};
+
+static bool has_label(void *with, const char *token_id, const struct rec_token *r)
+{
+	struct wanted *w = with;
+	if (!token_is_device(r, w->now) || strcmp(r->tenant, w->tenant) != 0 || strcmp(r->label, w->label) != 0)
+		return true;
+	(void)snprintf(w->id, sizeof w->id, "%s", token_id);
+	w->found = true;
+	return false;
+}
+
+bool token_device(struct txn *t, const char *tenant, const char *label, char *id, struct rec_token *out)
+{
+	struct wanted w = {.tenant = tenant, .label = label, .now = t->now};
+	token_each(t, has_label, &w);
+	if (!w.found || !token_get(t, w.id, out))
+		return false;
+	if (id != NULL)
+		(void)snprintf(id, STORE_ID, "%s", w.id);
+	return true;
 }

@@ -8,4 +8,8 @@ void token_put(struct txn *t, const char *token_id, const struct rec_token *r);
 /* Every token of every tenant; the callee picks. False from row ends it. */
 typedef bool token_row(void *with, const char *token_id, const struct rec_token *r);
 void token_each(struct txn *t, token_row *row, void *with);
+/* A device that is neither revoked nor expired? */
+bool token_is_device(const struct rec_token *r, uint64_t now);
+/* The tenant's device of that label. id: STORE_ID bytes, may be NULL. */
+bool token_device(struct txn *t, const char *tenant, const char *label, char *id, struct rec_token *out);
 #endif

@@ -34,6 +34,7 @@ enum table {
 	T_OPERATION,
 	T_RUN_ENDED,
 	T_META,
+	T_PAIRING,
 	T__COUNT
 };
 extern const char *const table_names[T__COUNT];

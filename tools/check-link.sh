@@ -44,12 +44,12 @@ pinfold-sandboxd
 pinfold-runner
 # Each library is linked by the one process whose business it is.
 pinfold-stored   libdb-5.3 libcrypto libyajl
-pinfold-fcgi     libfcgi libcrypto libyajl
+pinfold-fcgi     libfcgi libcrypto libyajl libunistring
 pinfold-gateway  libmicrohttpd libcurl libcrypto libyajl libunistring libidn2
 pinfold-steward  libgit2 libcrypto libyajl libunistring
 pinfold-conf     libconfuse libcrypto
 pinfold-agent    libcurl libyajl
-pinfold          libcurl libconfuse libcrypto libyajl
+pinfold          libcurl libconfuse libqrencode libcrypto libyajl
 LIST
 for file in "$build"/tests/fault/faulty-*; do
 	case $file in *.o | *'*'*) continue ;; esac

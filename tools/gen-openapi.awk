@@ -186,6 +186,7 @@ END {
     if (about[h] == "" || answers[h] == "") { printf "%s: %s has no sentence or no answer\n", FILENAME, h > "/dev/stderr"; exit 1 }
     add_codes(h, "invalid_request,invalid_query,internal_error,resources_exhausted")
     if (who[r] != "none") add_codes(h, "unauthorized,forbidden,tenant_mismatch,store_unavailable")
+    if (who[r] ~ /device/) add_codes(h, "device_expired,cross_origin_refused")
     if (path[r] ~ /\{runId\}/) add_codes(h, "run_not_found")
     if (ctype[r] != "-") add_codes(h, "request_too_large,length_mismatch,request_timeout,unsupported_encoding")
     if (ctype[r] == "application/json") add_codes(h, "json_required,invalid_json,invalid_json_object,unknown_field")
@@ -205,7 +206,7 @@ END {
       for (q = r; q < nr; q++) if (side[q] == "public" && path[q] == path[r]) {
         h = handler[q]
         printf "%s\n%s:{\"operationId\":%s,\"summary\":%s,", (any ? "," : ""), quote(tolower(method[q])), quote(camel(h)), quote(about[h]); any = 1
-        printf "\"security\":[%s],", (who[q] == "none" ? "" : "{\"bearer\":[]}")
+        printf "\"security\":[%s],", (who[q] == "none" ? "" : "{\"bearer\":[]}" (who[q] ~ /device/ ? ",{\"cookie\":[]}" : ""))
         if (who[q] != "none") { w = who[q]; gsub(/,/, "\",\"", w); printf "\"x-pinfold-principals\":[\"%s\"],", w }
         if (rights[q] != "-") printf "\"x-pinfold-right\":%s,", quote(rights[q])
         p = parameters(q); if (p != "") printf "\"parameters\":[%s],", p
@@ -215,7 +216,8 @@ END {
       printf "}"
     }
     print "},"
-    print "\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":\"An API token (pfa_...) or, where a route takes it, a device's (pfd_...).\"}},"
+    print "\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":\"An API token (pfa_...) or, where a route takes it, a device's (pfd_...).\"},"
+    print "\"cookie\":{\"type\":\"apiKey\",\"in\":\"cookie\",\"name\":\"pinfold_device\",\"description\":\"A device's, set by POST /v1/pair; it counts in requests of the service's own page.\"}},"
     print "\"headers\":{\"RequestId\":{\"required\":true,\"description\":\"Name it when asking about this answer.\",\"schema\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":64}},"
     print "\"CacheControl\":{\"required\":true,\"schema\":{\"type\":\"string\",\"const\":\"no-store\"}},\"NoSniff\":{\"required\":true,\"schema\":{\"type\":\"string\",\"const\":\"nosniff\"}}},"
     print "\"schemas\":{"

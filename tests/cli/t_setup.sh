@@ -54,6 +54,10 @@ done <<'T'
 pinfold.conf|gateway_port = 80|gateway_port must be a number from 1024 to 65535, not 80
 pinfold.conf|audit_content = "some"|audit_content must be full or none
 pinfold.conf|agent "x" {\ncommand = {"/bin/true"}\nupload_tests = "never"\n}|upload_tests must be doubt or always
+pinfold.conf|public_url = "https://host/page"|public_url must be an origin
+pinfold.conf|public_url = "https://Host"|public_url must be an origin
+pinfold.conf|public_url = "https://host:443"|public_url must be an origin
+pinfold.conf|public_url = "host"|public_url must be an origin
 pinfold.conf|nonsense = 1|no such option 'nonsense'
 pinfold.conf|run_token_secret = "../x"|named by its file's name alone
 pinfold.conf|web_group = "no-such-group-here"|there is no group "no-such-group-here"

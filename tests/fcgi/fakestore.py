@@ -4,6 +4,7 @@ from wire import STORE, Writer, Reader, asked_by, blank, frame, unframe, listed
 
 QUEUED, RUNNING, CANCELLING, COMPLETED, FAILED, CANCELLED = range(6)
 UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, NOT_TERMINAL, QUEUE_FULL, STORAGE_FULL, CONFLICT = 29, 31, 32, 36, 48, 49, 52
+BAD_CODE, NO_DEVICE = 131, 134
 ARTIFACTS = ["request", "events", "checkpoint", "patch", "test_log", "result"]
 
 
@@ -30,6 +31,7 @@ class Store:
     def __init__(self, path):
         self.tokens, self.runs, self.keys, self.requests, self.lock, self.asked = {}, {}, {}, [], threading.Lock(), []
         self.peers, self.full = [], False
+        self.codes, self.device_end = {}, 0
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(path)
         self.listener.listen(64)
@@ -98,6 +100,23 @@ class Store:
                 raise Fail(UNAUTHORIZED)
             return 11, Writer().str(t[1]).u8(t[2]).u32(t[4]).str(t[3]), []
         if number == 12:
+            return 3, Writer(), []
+        if number == 13:
+            code, tenant, label, tag, digest = r.bytes(), r.str(), r.str(), r.str(), r.bytes()
+            if code not in self.codes or tenant not in ("", self.codes[code]):
+                raise Fail(BAD_CODE)
+            self.tokens[tag] = (digest, self.codes.pop(code), 2, label, 0)
+            return 14, Writer().str(self.tokens[tag][1]).u64(self.device_end), []
+        if number == 15:
+            tenant = r.str()
+            return 16, Writer().bytes(listed([Writer().str(tag).str(t[3]).u64(1).u64(0).u64(2).b for tag, t in self.tokens.items()
+                                              if t[1] == tenant and t[2] == 2])), []
+        if number == 17:
+            tenant, label = r.str(), r.str()
+            tag = next((k for k, t in self.tokens.items() if t[1:4] == (tenant, 2, label)), None)
+            if tag is None:
+                raise Fail(NO_DEVICE)
+            del self.tokens[tag]
             return 3, Writer(), []
         if number == 20:
             tenant, run, agent, profile, provider, model = (r.str() for _ in range(6))

@@ -258,6 +258,148 @@ def figures():
     check("the description is for anyone", a.status == 200 and a.json["openapi"] == "3.1.0" and a.headers["content-type"] == "application/json", a)
 
 
+def as_uid(uid, data):
+    """The answer that a process of this uid gets."""
+    r, w = os.pipe()
+    os.chmod(rig.dir, 0o711)
+    if os.fork() == 0:
+        os.setgroups([])
+        os.setgid(uid)
+        os.setuid(uid)
+        a = ask(rig.path, data)
+        os.write(w, f"{a.status} {a.error}".encode())
+        os._exit(0)
+    os.close(w)
+    os.wait()
+    try:
+        return os.read(r, 100).decode()
+    finally:
+        os.close(r)
+
+
+def pair(body, more=(), source="192.0.2.1"):
+    return ask(rig.path, request("POST", "/v1/pair", body=json.dumps(body).encode(), more=[("REMOTE_ADDR", source), *more]))
+
+
+def code(text="ABCDEFGH", tenant="main"):
+    rig.store.codes[hashlib.sha256(text.encode()).digest()] = tenant
+
+
+def devices():
+    code()
+    for wrong in ({}, {"code": "ABCDEFGH"}, {"label": "x"}, {"code": 1, "label": "x"}, {"code": "ABCDEFGH", "label": "x", "cookie": 1},
+                  {"code": "", "label": "x"}, {"code": "A" * 65, "label": "x"}):
+        check(f"no pairing with {wrong}", pair(wrong).status == 400)
+    for label in ("a\u202eb", "\u00ad", "\u2800", "a\nb", "a/b", "..", "x" * 49):
+        a = pair({"code": "ABCDEFGH", "label": label})
+        check(f"no device is called {label!r}", refused(a, 400, "invalid_device_label") and a.field == "label", a)
+    check("an unknown key", refused(pair({"code": "ABCDEFGH", "label": "x", "more": 1}), 400, "unknown_field"))
+    a = pair({"code": "BCDEFGHJ", "label": "phone"})
+    check("a wrong code", refused(a, 401, "invalid_pairing_code") and "set-cookie" not in a.headers, a)
+    a = pair({"code": "abcd-efgh", "label": "phone"})
+    token = a.json["token"]
+    check("a code as it was typed", a.status == 201 and a.json == {"label": "phone", "token": token} and token.startswith("pfd_") and
+          "set-cookie" not in a.headers, a)
+    check("the store has no secret", all(token.split("_", 2)[2].encode() not in repr(t).encode() for t in rig.store.tokens.values()))
+    check("the credential counts", get("/v1/runs", token).status == 200)
+    a = get("/v1/devices", token)
+    mine = [d for d in a.json["devices"] if d["label"] == "phone"]
+    check("the list", a.status == 200 and mine == [{"label": "phone", "createdAt": 1, "lastSeenAt": 2, "current": True}] and
+          [d["label"] for d in a.json["devices"]] == sorted(d["label"] for d in a.json["devices"]) and token not in a.body.decode(), a)
+    check("to an API token none is current", not any(d["current"] for d in get("/v1/devices").json["devices"]))
+    check("other tenants have others", "phone" not in [d["label"] for d in get("/v1/devices", rig.other).json["devices"]])
+
+    # The cookie.
+    code()
+    rig.store.device_end = int(time.time() * 1000) + 5000000
+    page = [("HTTP_HOST", "127.0.0.1:8080"), ("HTTP_ORIGIN", "http://127.0.0.1:8080"), ("HTTP_SEC_FETCH_SITE", "same-origin")]
+    body = {"code": "ABCDEFGH", "label": "page", "cookie": True}
+    check("no cookie for another page", refused(pair(body, [*page[:1], ("HTTP_ORIGIN", "https://evil.example")]), 403, "cross_origin_refused"))
+    check("nor for nobody's", refused(pair(body, page[:1]), 403, "cross_origin_refused"))
+    a = pair(body, page)
+    rig.store.device_end = 0
+    value, _, rest = a.headers.get("set-cookie", "").partition("; ")
+    rest = rest.split("; ")
+    age = int(dict(x.partition("=")[::2] for x in rest)["Max-Age"])
+    check("a cookie that no script reads and no other page sends", a.status == 201 and set(rest) == {"Path=/", "HttpOnly", "Secure", "SameSite=Strict",
+          f"Max-Age={age}"} and 4900 < age <= 5000 and "token" not in a.json and value.split("=")[1] not in a.body.decode(), a.headers)
+    def browser(method="GET", path="/v1/runs", cookie=value, host="127.0.0.1:8080", origin=None, site="same-origin", body=None, more=()):
+        return ask(rig.path, request(method, path, body=body, more=[("HTTP_COOKIE", cookie), ("HTTP_HOST", host), ("HTTP_ORIGIN", origin),
+                                                                    ("HTTP_SEC_FETCH_SITE", site), *more]))
+    check("it counts", browser().status == 200)
+    check("among others", browser(cookie=f"a=b; {value}; c=d").status == 200)
+    check("a browser that does not say", browser(site=None).status == 200)
+    check("an address that was typed", browser(site="none").status == 200)
+    for host in ("localhost", "LOCALHOST:1", "[::1]:8080", "127.0.0.1"):
+        check("the machine itself is " + host, browser(host=host).status == 200)
+    for name, o in {"no host": dict(host=None), "another host": dict(host="evil.example"), "one that begins so": dict(host="127.0.0.1.evil.example"),
+                    "one that ends so": dict(host="evil-localhost"), "no port": dict(host="localhost:"), "a port that is none": dict(host="localhost:80x"),
+                    "another origin": dict(origin="http://evil.example"), "no origin": dict(origin="null"), "another port": dict(origin="http://127.0.0.1:8081"),
+                    "another site": dict(site="cross-site"), "a sister": dict(site="same-site")}.items():
+        check("no cookie at " + name, refused(browser(**o), 403, "cross_origin_refused"), browser(**o))
+    run = post("/v1/runs", BODY).json["runId"]
+    act = dict(method="POST", path=f"/v1/runs/{run}/cancel", body=b"")
+    check("what changes something says where it comes from", refused(browser(**act), 403, "cross_origin_refused"))
+    check("nor is it typed", refused(browser(origin="http://127.0.0.1:8080", site="none", **act), 403, "cross_origin_refused"))
+    check("and then it is done", browser(origin="http://127.0.0.1:8080", **act).status == 202)
+    for name, cookie in {"twice": f"{value}; {value}", "cut": value[:-1], "longer": value + "x", "an API token": "pinfold_device=" + rig.token,
+                         "of another name": "x" + value, "not clean": value + "; x=\x01", "empty": "pinfold_device="}.items():
+        check("a cookie " + name, refused(browser(cookie=cookie), 401, "unauthorized"))
+    a = ask(rig.path, request("GET", "/v1/runs", more=[("HTTP_COOKIE", value), ("HTTP_COOKIE", "x=y"), ("HTTP_HOST", "localhost")]))
+    check("two lines of cookies are none", refused(a, 401, "unauthorized"), a)
+    check("a cookie of others does no harm", get("/v1/runs", more=[("HTTP_COOKIE", "x=\xe4\x01")]).status == 200)
+    check("a bearer token goes first", refused(ask(rig.path, request("GET", "/v1/runs", "x", more=[("HTTP_COOKIE", value)])), 401, "unauthorized"))
+
+    # An address that has a name.
+    named = Rig(sys.argv[1], settings={"public_url": "https://pinfold.example:8443"})
+    named.store.tokens = rig.store.tokens
+    def at(host, origin=None):
+        return ask(named.path, request("GET", "/v1/runs", more=[("HTTP_COOKIE", value), ("HTTP_HOST", host), ("HTTP_ORIGIN", origin)])).status
+    check("at its own name", at("pinfold.example:8443") == 200 and at("PINFOLD.example:8443", "https://pinfold.example:8443") == 200)
+    check("and no other", [at("127.0.0.1"), at("pinfold.example"), at("pinfold.example:8443", "http://pinfold.example:8443"),
+                           at("pinfold.example:8443", "https://pinfold.example")] == [403] * 4)
+    check("it stops", named.stop() == 0)
+
+    # Too often.
+    for i in range(10):
+        pair({"code": "x", "label": "x"}, source="192.0.2.9")
+    code()
+    a = pair({"code": "ABCDEFGH", "label": "x"}, source="192.0.2.9")
+    check("the eleventh of an address", refused(a, 429, "too_many_attempts") and a.headers["retry-after"] == "60", a)
+    for i in range(10):
+        pair({"code": "x", "label": "x"}, source=f"2001:db8::{i}")
+    check("a network of its own is one", pair({"code": "x", "label": "x"}, source="2001:db8::ffff:1").status == 429)
+    check("its neighbour another", pair({"code": "x", "label": "x"}, source="2001:db8:0:1::1").status == 401)
+    a = pair({"code": "ABCDEFGH", "label": "Lukas' \u00e4rmel"}, source="192.0.2.10")
+    check("another address may", a.status == 201, a)
+
+    # A vhost of a tenant.
+    code(tenant="other")
+    check("a code of another tenant", refused(pair({"code": "ABCDEFGH", "label": "x"}, [("PINFOLD_TENANT", "main")], "192.0.2.11"), 401, "invalid_pairing_code"))
+
+    # Revoked, by a label that is any text.
+    def revoke(label, token=None):
+        return ask(rig.path, request("DELETE", "/v1/devices/" + label, token or rig.token))
+    check("no such device", refused(revoke("nothing"), 404, "device_not_found"))
+    check("another tenant's", refused(revoke("phone", rig.other), 404, "device_not_found"))
+    for label in ("a%0ab", "..", "a%2Fb"):
+        check("no path: " + label, refused(revoke(label), 400, "invalid_request"))
+    check("a label that none has", refused(revoke("%E2%80%AEx"), 404, "device_not_found"))
+    check("a text elsewhere is no path", refused(get("/v1/runs/a%20b", "x"), 404, "not_found") and refused(get("/v1/devices/a%20b/c", "x"), 404, "not_found"))
+    check("one that is any text", revoke("Lukas'%20%c3%a4rmel").status == 204)
+    check("its method", refused(get("/v1/devices/a%20b"), 405, "method_not_allowed"))
+    check("by itself", revoke("phone", token).status == 204)
+    check("from the next request on", refused(get("/v1/runs", token), 401, "unauthorized"))
+
+    # A process of a sandbox, whatever it holds.
+    code()
+    body = json.dumps({"code": "ABCDEFGH", "label": "thief"}).encode()
+    for uid in (100000, 100015):
+        check(f"uid {uid} of a sandbox pairs nothing", as_uid(uid, request("POST", "/v1/pair", body=body)) == "403 caller_refused")
+        check(f"uid {uid} of a sandbox revokes nothing", as_uid(uid, request("DELETE", "/v1/devices/page", rig.device)) == "403 caller_refused")
+    check("and the code is still there", as_uid(100016, request("POST", "/v1/pair", body=body)) == "201 None")
+
+
 def promised(word):
     """The lines of tests/vectors/promised.tab that begin with this word, split."""
     return [line.split()[1:] for line in open(SPEC + "../tests/vectors/promised.tab") if line.startswith(word + " ")]
@@ -434,7 +576,7 @@ def full_table():
 try:
     out_of_files(); no_idle_to_end(); growth(); full_table()
     run = create()
-    snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); rows(); limits(); readiness()
+    snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); devices(); rows(); limits(); readiness()
     check("the process lives", rig.alive())
 finally:
     status = rig.stop()

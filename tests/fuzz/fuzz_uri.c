@@ -54,7 +54,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(uri != NULL);
 	memcpy(uri, data, size);
 	uri[size] = '\0';
-	if (uri_parse(uri, path, &query) != URI_OK)
+	enum uri_verdict verdict = uri_parse(uri, path, &query);
+	if (verdict == URI_ODD) {
+		/* Text, of which a {label} may be made: whole segments of it. */
+		must(path[0] == '/' && utf8_valid(path, strlen(path), NULL) && strchr(path, '\\') == NULL);
+		must(strstr(path, "//") == NULL && strstr(path, "/../") == NULL && strstr(path, "/./") == NULL);
+		for (const char *p = path; *p != '\0'; p++)
+			must((unsigned char)*p >= 0x20 && *p != 0x7f);
+	}
+	if (verdict != URI_OK)
 		return 0;
 	must(uri_parse(path, again, &none) == URI_OK && none == NULL && strcmp(path, again) == 0);
 	must(path[0] == '/' && printable(path) && strpbrk(path, "%?#\\") == NULL);

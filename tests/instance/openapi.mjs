@@ -148,6 +148,16 @@ await ask("GET", `/v1/runs/${made}/events?after=x`, 400, { ...t, name: "events a
 const list = await ask("GET", `/v1/runs/${made}/artifacts`, 200, { ...t, name: "artifacts" });
 for (const a of list.value.artifacts) await ask("GET", `/v1/runs/${made}/artifacts/${a.name}`, 200, { ...t, name: `artifact ${a.name}` });
 await ask("GET", `/v1/runs/${made}/artifacts/none`, 404, { ...t, name: "an artifact that is none" });
+const pairing = () => JSON.parse(operator("--json", "device", "pair")).code;
+const label = "openapi-" + Math.random().toString(36).slice(2);
+const paired = await ask("POST", "/v1/pair", 201, { body: { code: pairing(), label } });
+await ask("POST", "/v1/pair", 409, { body: { code: pairing(), label }, name: "a label that is taken" });
+await ask("POST", "/v1/pair", 401, { body: { code: "WRNGCODE", label }, name: "a wrong code" });
+await ask("POST", "/v1/pair", 400, { body: { code: "WRNGCODE", label: "a\nb" }, name: "a label that is none" });
+await ask("GET", "/v1/devices", 200, { token: paired.value.token, name: "a device's list" });
+await ask("DELETE", `/v1/devices/${label}`, 204, t);
+await ask("DELETE", `/v1/devices/${label}`, 404, { ...t, name: "a device that is gone" });
+await ask("GET", "/v1/devices", 401, { token: paired.value.token, name: "its list" });
 await ask("GET", "/v1/runs?limit=2", 200, t);
 await ask("DELETE", `/v1/runs/${made}`, 403, { token: device, name: "a run by a device" });
 await ask("DELETE", `/v1/runs/${made}`, 204, { ...t, name: "a run that has ended" });

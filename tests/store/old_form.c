@@ -53,8 +53,8 @@ static DBT dbt(const void *p, size_t n)
 	return d;
 }
 
-/* The last field goes, and the version with it. */
-static unsigned shorten(const char *state, const char *table, size_t field)
+/* The last fields go, and the versions with them. */
+static unsigned shorten(const char *state, const char *table, uint8_t version, size_t fields)
 {
 	static uint8_t copy[200000];
 	struct opened o = table_of(state, table);
@@ -65,11 +65,11 @@ static unsigned shorten(const char *state, const char *table, size_t field)
 	must(o.env->txn_begin(o.env, NULL, &t, 0), "begin");
 	must(o.db->cursor(o.db, t, &c, 0), "cursor");
 	while (c->get(c, &k, &v, DB_NEXT) == 0) {
-		if (((uint8_t *)v.data)[0] != 2)
-			fatal("%s: not of version 2", table);
+		if (((uint8_t *)v.data)[0] != version)
+			fatal("%s: not of version %u", table, version);
 		memcpy(copy, v.data, v.size);
 		copy[0] = 1;
-		DBT w = dbt(copy, v.size - field);
+		DBT w = dbt(copy, v.size - fields);
 		must(c->put(c, &k, &w, DB_CURRENT), "put");
 		n++;
 	}
@@ -90,7 +90,7 @@ static void own(const char *state)
 
 unsigned old_form(const char *state)
 {
-	unsigned n = shorten(state, "run", 1) + shorten(state, "token", 8);
+	unsigned n = shorten(state, "run", 2, 1) + shorten(state, "token", 3, 16);
 	DB_ENV *env = env_of(state);
 	must(env->dbremove(env, NULL, "pinfold.db", "run_ended", DB_AUTO_COMMIT), "remove");
 	must(env->dbremove(env, NULL, "pinfold.db", "meta", DB_AUTO_COMMIT), "remove");

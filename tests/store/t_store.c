@@ -70,7 +70,7 @@ static void principals(void **state)
 	assert_int_equal(FCGI(st_call_principal(fcgi, &p, NULL, &is, NULL)), ERR_UNAUTHORIZED);
 
 	c = (struct st_token_create){
-	    .tenant = "acme", .kind = 2, .token_id = "old", .hash = {hash, 32}, .expires_at = clock_ms() - 1};
+	    .tenant = "acme", .kind = 1, .token_id = "old", .hash = {hash, 32}, .expires_at = clock_ms() - 1};
 	assert_int_equal(st_call_token_create(admin, &c, NULL, &ok, NULL), ERR_OK);
 	p.token_id = "old";
 	assert_int_equal(FCGI(st_call_principal(fcgi, &p, NULL, &is, NULL)), ERR_UNAUTHORIZED);

@@ -41,6 +41,7 @@ static void findings(void **state)
 	    {"blob", "", 0, row_drop, "there is no blob"},
 	    {"blob_use", "", 0, row_drop, "does not say that it is used so"},
 	    {"token", "lasting\0", 8, row_cut, "the record of token lasting cannot be read"},
+	    {"pairing", "acme\0", 5, row_cut, "the pairing code of acme cannot be read"},
 	    {"tenant", "acme\0", 5, row_drop, "has no tenant"},
 	    {"tenant", "acme\0", 5, row_cut, "the record of tenant acme cannot be read"},
 	    {"capability", "acme\0anchor\0", 12, row_cut, "the capability of acme/anchor cannot be read"},
@@ -51,6 +52,10 @@ static void findings(void **state)
 	    {"run_open", "acme\0anchor\0", 12, row_cut, "in the index of open runs cannot be read"},
 	    {"meta", "", 0, row_cut, "the store's own record cannot be read"},
 	};
+	static const uint8_t hash[32];
+	struct st_pair_begin code = {.tenant = "acme", .hash = {hash, 32}};
+	struct st_pair_begun begun;
+	assert_int_equal(st_call_pair_begin(admin, &code, NULL, &begun, NULL), ERR_OK);
 	care_stop();
 	sh("cp -a %s/store %s/kept", rig.state, rig.state);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -48,6 +48,34 @@ static unsigned sound_audit(void)
 	return (unsigned)w.gone;
 }
 
+static const uint8_t code_hash[2][32] = {{1}, {2}}, device_hash[32] = {3};
+
+static void pairing_code(int which)
+{
+	struct st_pair_begin m = {.tenant = "acme", .hash = {code_hash[which], 32}};
+	struct st_pair_begun a;
+	assert_int_equal(st_call_pair_begin(admin, &m, NULL, &a, NULL), ERR_OK);
+}
+
+static enum err claim(int which, const char *id)
+{
+	struct st_pair_claim m = {.hash = {code_hash[which], 32},
+				  .tenant = "",
+				  .label = id,
+				  .token_id = id,
+				  .token_hash = {device_hash, 32},
+				  .request_id = ""};
+	struct st_paired a;
+	return FCGI(st_call_pair_claim(fcgi, &m, NULL, &a, NULL));
+}
+
+static enum err device(const char *id)
+{
+	struct st_principal m = {.token_id = id, .hash = {device_hash, 32}};
+	struct st_principal_is is;
+	return FCGI(st_call_principal(fcgi, &m, NULL, &is, NULL));
+}
+
 /* What happens after every backup below. */
 static void meanwhile(const char *suffix)
 {
@@ -66,6 +94,10 @@ static void meanwhile(const char *suffix)
 	assert_int_equal(finish(id, RUN_EV_COMPLETE, true, "", &a), ERR_OK);
 	(void)snprintf(id, sizeof id, "stolen-%s", suffix);
 	revoke_token(id);
+	(void)snprintf(id, sizeof id, "lost-%s", suffix);
+	struct st_device_revoke d = {.tenant = "acme", .label = id, .by = "operator", .request_id = ""};
+	struct st_ok ok;
+	assert_int_equal(FCGI(st_call_device_revoke(fcgi, &d, NULL, &ok, NULL)), ERR_OK);
 	(void)snprintf(id, sizeof id, "later-%s", suffix);
 	token(id);
 	assert_int_equal(principal(id), ERR_OK);
@@ -88,6 +120,13 @@ static void before(const char *suffix)
 	token(id);
 	(void)snprintf(id, sizeof id, "good-%s", suffix);
 	token(id);
+	pairing_code(0);
+	(void)snprintf(id, sizeof id, "lost-%s", suffix);
+	assert_int_equal(claim(0, id), ERR_OK);
+	pairing_code(0);
+	(void)snprintf(id, sizeof id, "kept-%s", suffix);
+	assert_int_equal(claim(0, id), ERR_OK);
+	pairing_code(1);
 	a_backup("r");
 	meanwhile(suffix);
 }
@@ -124,6 +163,13 @@ static void afterwards(const char *suffix, bool good)
 	assert_int_equal(principal(id), ERR_UNAUTHORIZED);
 	(void)snprintf(id, sizeof id, "later-%s", suffix);
 	assert_int_equal(principal(id), ERR_UNAUTHORIZED);
+	/* A device that was revoked meanwhile, one that was not, and a code that was waiting. */
+	(void)snprintf(id, sizeof id, "lost-%s", suffix);
+	assert_int_equal(device(id), ERR_UNAUTHORIZED);
+	(void)snprintf(id, sizeof id, "kept-%s", suffix);
+	assert_int_equal(device(id), good ? ERR_OK : ERR_UNAUTHORIZED);
+	(void)snprintf(id, sizeof id, "late-%s", suffix);
+	assert_int_equal(claim(1, id), ERR_INVALID_PAIRING_CODE);
 	(void)snprintf(id, sizeof id, "good-%s", suffix);
 	assert_int_equal(principal(id), good ? ERR_OK : ERR_UNAUTHORIZED);
 	STORE(0, "the store is whole", "check --contents");

@@ -414,14 +414,28 @@ static void one_line(const char *text)
 /* What the rows above did not cause of themselves. */
 static void cause_the_rest(void)
 {
-	static const uint8_t bytes[32] = {1};
+	static const uint8_t bytes[32] = {1}, other[32] = {2};
 	struct st_ok ok;
 	struct st_token_create c = {
 	    .tenant = "acme", .kind = 1, .token_id = "token-1", .hash = {bytes, 32}, .label = "a label"};
 	struct st_token_revoke r = {.tenant = "acme", .token_id = "token-1"};
 	struct st_approval_ask q = {
 	    .tenant = "acme", .run = "asks", .request = "a-1", .digest = {bytes, 32}, .data = BYTES("{}")};
+	struct st_pair_begin code = {.tenant = "acme", .hash = {bytes, 32}};
+	struct st_pair_begun begun;
+	struct st_pair_claim claim = {
+	    .hash = {bytes, 32}, .tenant = "acme", .label = "phone", .token_id = "d-1", .token_hash = {bytes, 32}};
+	struct st_paired paired;
+	struct st_device_revoke end = {.tenant = "acme", .label = "phone", .by = "operator"};
 	struct st_run_state a;
+	assert_int_equal(st_call_pair_begin(admin, &code, NULL, &begun, NULL), ERR_OK);
+	assert_int_equal(FCGI(st_call_pair_claim(fcgi, &claim, NULL, &paired, NULL)), ERR_OK);
+	assert_int_equal(st_call_device_revoke(admin, &end, NULL, &ok, NULL), ERR_OK);
+	assert_int_equal(st_call_pair_begin(admin, &code, NULL, &begun, NULL), ERR_OK);
+	claim.hash.p = other;
+	claim.token_id = "d-2";
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(FCGI(st_call_pair_claim(fcgi, &claim, NULL, &paired, NULL)), ERR_INVALID_PAIRING_CODE);
 	assert_int_equal(st_call_token_create(admin, &c, NULL, &ok, NULL), ERR_OK);
 	assert_int_equal(st_call_token_revoke(admin, &r, NULL, &ok, NULL), ERR_OK);
 	assert_int_equal(rig_running(fcgi, steward, "acme", "asks", 5), ERR_OK);

@@ -129,20 +129,25 @@ static void older_record(void **state)
 {
 	(void)state;
 	uint8_t p[400];
-	struct rec_token r = {.tenant = "t", .kind = 1, .label = "l", .rights = 7, .revoked = true, .revoked_at = 5};
+	struct rec_token r = {
+	    .tenant = "t", .kind = 1, .label = "l", .rights = 7, .revoked = true, .revoked_at = 5, .last_seen_at = 6};
 	size_t n = rec_put_token(p, sizeof p, &r);
-	assert_int_equal(p[0], 2);
-	assert_true(rec_get_token(p, n, &r) && r.revoked_at == 5);
-	p[0] = 1;
-	assert_false(rec_get_token(p, n, &r));
-	assert_true(rec_get_token(p, n - 8, &r));
-	assert_true(r.revoked && r.rights == 7 && r.revoked_at == 0);
-	assert_string_equal(r.label, "l");
-	p[0] = 2;
-	assert_false(rec_get_token(p, n - 8, &r));
+	assert_int_equal(p[0], 3);
+	assert_true(rec_get_token(p, n, &r) && r.revoked_at == 5 && r.last_seen_at == 6);
+	/* Each version has its length, and no other's. */
+	for (size_t version = 1; version <= 3; version++)
+		for (size_t has = 1; has <= 3; has++) {
+			p[0] = (uint8_t)version;
+			assert_int_equal(rec_get_token(p, n - 8 * (3 - has), &r), has == version);
+			if (has != version)
+				continue;
+			assert_true(r.revoked && r.rights == 7 && r.revoked_at == (has >= 2 ? 5 : 0) &&
+				    r.last_seen_at == (has >= 3 ? 6 : 0));
+			assert_string_equal(r.label, "l");
+		}
 	p[0] = 0;
-	assert_false(rec_get_token(p, n - 8, &r));
-	p[0] = 3;
+	assert_false(rec_get_token(p, n - 16, &r));
+	p[0] = 4;
 	assert_false(rec_get_token(p, n, &r));
 }
 

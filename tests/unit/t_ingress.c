@@ -26,10 +26,13 @@ static const struct {
     {"/a/..b/c.", URI_OK, "/a/..b/c.", NULL},
     {"/a;b:c@d", URI_OK, "/a;b:c@d", NULL},
     {"/a/", URI_UNKNOWN, NULL, NULL},
-    {"/a%20b", URI_UNKNOWN, NULL, NULL},
-    {"/%252e%252e", URI_UNKNOWN, NULL, NULL},
-    {"/%25", URI_UNKNOWN, NULL, NULL},
-    {"/\xc3\xa4", URI_UNKNOWN, NULL, NULL},
+    {"/a%20b", URI_ODD, "/a b", NULL},
+    {"/a%20b/", URI_UNKNOWN, NULL, NULL},
+    {"/%252e%252e", URI_ODD, "/%2e%2e", NULL},
+    {"/%25", URI_ODD, "/%", NULL},
+    {"/\xc3\xa4?x", URI_ODD, "/\xc3\xa4", "x"},
+    {"/%C3%A4", URI_ODD, "/\xc3\xa4", NULL},
+    {"/%C3", URI_MALFORMED, NULL, NULL},
     {"/%C3%A4/../x", URI_MALFORMED, NULL, NULL},
     {"", URI_MALFORMED, NULL, NULL},
     {"*", URI_MALFORMED, NULL, NULL},
@@ -69,13 +72,15 @@ static void test_targets(void **state)
 		enum uri_verdict v = uri_parse(targets[i].uri, path, &query);
 		if (v != targets[i].verdict)
 			fail_msg("%s: %d", targets[i].uri, (int)v);
-		if (v != URI_OK)
+		if (v != URI_OK && v != URI_ODD)
 			continue;
 		assert_string_equal(path, targets[i].path);
 		if (targets[i].query == NULL)
 			assert_null(query);
 		else
 			assert_string_equal(query, targets[i].query);
+		if (v == URI_ODD)
+			continue;
 		/* One more canonicalisation changes nothing. */
 		assert_int_equal(uri_parse(path, again, &query), URI_OK);
 		assert_string_equal(path, again);

@@ -1,0 +1,178 @@
+/*
+ * POST /v1/pair: a code against a credential. Anybody may call it, so it counts who does. Code and credential exist
+ * here only until they are answered; the store gets their hashes.
+ */
+#include "gen/limits.h"
+#include "gen/routes.h"
+#include "gen/schema.h"
+#include "gen/store_msg.h"
+#include "handlers/caller.h"
+#include "handlers/cookie.h"
+#include "handlers/denied.h"
+#include "handlers/query.h"
+#include "lib/ask.h"
+#include "lib/label.h"
+#include "lib/lack.h"
+#include "lib/num.h"
+#include "lib/pairing.h"
+#include "lib/secret.h"
+#include "lib/text.h"
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { SOURCES = 1024, TRIES = LIMIT_PAIRING_ATTEMPTS_PER_MINUTE, MINUTE_MS = 60000, COOKIE_SECONDS = 400 * 86400 };
+
+struct source {
+	uint8_t address[16];
+	uint64_t at[TRIES]; /* timer_ms of the last tries, at[next] the oldest; 0: none */
+	unsigned next;
+	uint64_t last;
+};
+
+/* Of the whole process, since the caller is nobody: hence static. The one who was seen longest ago makes room. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct source sources[SOURCES];
+
+/* A household's network, where it has a whole one (IPv6 /64). What is no address is one caller. */
+static void address_of(const char *text, uint8_t out[16])
+{
+	struct in_addr four;
+	memset(out, 0, 16);
+	if (text == NULL)
+		return;
+	if (inet_pton(AF_INET, text, &four) == 1) {
+		out[10] = out[11] = 0xff;
+		memcpy(out + 12, &four, 4);
+	} else if (inet_pton(AF_INET6, text, out) == 1) {
+		static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+		if (memcmp(out, mapped, sizeof mapped) != 0)
+			memset(out + 8, 0, 8);
+	} else {
+		memset(out, 0, 16);
+	}
+}
+
+static bool may_try(const char *address, uint64_t now)
+{
+	uint8_t want[16];
+	address_of(address, want);
+	(void)pthread_mutex_lock(&lock);
+	struct source *s = NULL, *oldest = sources;
+	for (size_t i = 0; i < SOURCES && s == NULL; i++) {
+		if (sources[i].last != 0 && memcmp(sources[i].address, want, sizeof want) == 0)
+			s = &sources[i];
+		else if (sources[i].last < oldest->last)
+			oldest = &sources[i];
+	}
+	if (s == NULL) {
+		s = oldest;
+		*s = (struct source){0};
+		memcpy(s->address, want, sizeof want);
+	}
+	bool yes = s->at[s->next] == 0 || now - s->at[s->next] >= MINUTE_MS;
+	if (yes) {
+		s->at[s->next] = s->last = now;
+		s->next = (s->next + 1) % TRIES;
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return yes;
+}
+
+static void refuse(struct request *rq, struct reply *rp, enum err e)
+{
+	struct principal nobody = {0};
+	denied_note(rq->ask, rq->in, &nobody, e);
+	if (e == ERR_TOO_MANY_ATTEMPTS)
+		reply_error_after(rp, e, MINUTE_MS / 1000);
+	else
+		reply_error(rp, e, e == ERR_INVALID_DEVICE_LABEL || e == ERR_DEVICE_EXISTS ? "label" : NULL, NULL);
+}
+
+/* Nothing in it is hidden, turns the line around or looks like nothing: a person shall know the device by it. */
+static bool shows(const char *label)
+{
+	size_t n = strlen(label);
+	own_buf struct buf b;
+	buf_init(&b, LABEL_BYTES + 16);
+	return !text_clean(&b, label, n, TEXT_LINE, LABEL_BYTES) && text_words(label, n) && !buf_failed(&b);
+}
+
+/* The answer, and the only time that the credential is told. */
+static void tell(struct request *rq, struct reply *rp, const char *label, const struct st_paired *done,
+		 const char *token, bool as_cookie)
+{
+	uint64_t now = clock_ms(), seconds = COOKIE_SECONDS;
+	char *cookie = NULL;
+	own_buf struct buf b;
+	struct jw w;
+	if (done->expires_at != 0 && done->expires_at < now + seconds * 1000)
+		seconds = done->expires_at > now ? (done->expires_at - now) / 1000 : 0;
+	if (as_cookie && (cookie = cookie_set(rq->arena, rq->in, token, seconds)) == NULL) {
+		reply_error(rp, lack_error(), NULL, NULL);
+		return;
+	}
+	buf_init(&b, 4096);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_kstr(&w, "label", label);
+	if (!as_cookie)
+		jw_kstr(&w, "token", token);
+	if (done->expires_at != 0)
+		jw_kint(&w, "expiresAt", (int64_t)done->expires_at);
+	jw_close(&w, '}');
+	reply_json_cookie(rp, 201, cookie, &b);
+	if (cookie != NULL)
+		wipe(cookie, strlen(cookie));
+}
+
+void handle_pair(struct request *rq, struct reply *rp)
+{
+	char field[SCHEMA_FIELD], token[PRINCIPAL_TOKEN_LEN + 1], id[PRINCIPAL_ID_LEN + 1];
+	uint8_t code_hash[32], token_hash[32];
+	enum principal_kind kind;
+	struct st_paired done;
+	enum err e = query_none(rq, field);
+	if (e == ERR_OK && !caller_known(rq, rp))
+		return;
+	if (e == ERR_OK)
+		e = schema_check(&schema_pair, rq->json, field);
+	if (e != ERR_OK) {
+		reply_error(rp, e, field, NULL);
+		return;
+	}
+	const struct json *asks = json_get(rq->json, "cookie");
+	bool as_cookie = asks != NULL && asks->truth;
+	const char *label = json_get(rq->json, "label")->text;
+	if (as_cookie && !origin_ours(rq->app->conf, rq->in)) {
+		refuse(rq, rp, ERR_CROSS_ORIGIN_REFUSED);
+		return;
+	}
+	if (!label_valid(label) || !shows(label)) {
+		refuse(rq, rp, ERR_INVALID_DEVICE_LABEL);
+		return;
+	}
+	if (!may_try(rq->in->source, timer_ms())) {
+		refuse(rq, rp, ERR_TOO_MANY_ATTEMPTS);
+		return;
+	}
+	principal_mint(PRINCIPAL_DEVICE, token);
+	if (principal_parse(token, PRINCIPAL_TOKEN_LEN, &kind, id, token_hash) != ERR_OK ||
+	    !pairing_hash(json_get(rq->json, "code")->text, code_hash)) {
+		reply_error(rp, lack_error(), NULL, NULL);
+		return;
+	}
+	struct st_pair_claim m = {.hash = {code_hash, sizeof code_hash},
+				  .tenant = rq->in->vhost_tenant != NULL ? rq->in->vhost_tenant : "",
+				  .label = label,
+				  .token_id = id,
+				  .token_hash = {token_hash, sizeof token_hash},
+				  .request_id = rq->in->id};
+	e = st_call_pair_claim(rq->ask, &m, NULL, &done, NULL);
+	if (e == ERR_OK)
+		tell(rq, rp, label, &done, token, as_cookie);
+	else
+		refuse(rq, rp, e);
+	wipe(token, sizeof token);
+	wipe(code_hash, sizeof code_hash);
+}
