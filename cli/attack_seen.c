@@ -161,10 +161,10 @@ static void core(struct suite *s)
 	if (r == NULL)
 		return;
 	pid_t pid = seen_program(s->conf, 0, s->agent->argv[0]);
-	if (pid == 0)
-		attack_note(r, ATTACK_UNKNOWN, s->near.run, "its process is not there");
-	else if (!seen_core(pid, &cookie))
+	if (!seen_core(getpid(), &cookie))
 		attack_note(r, ATTACK_SKIPPED, s->near.run, "the kernel or this processor has no core scheduling");
+	else if (pid == 0 || !seen_core(pid, &cookie))
+		attack_note(r, ATTACK_UNKNOWN, s->near.run, "its process is not there");
 	else
 		attack_note(r, cookie != 0 ? ATTACK_HELD : ATTACK_OPEN, s->near.run, "%s",
 			    cookie != 0 ? "it has a cookie" : "it has none");

@@ -145,9 +145,15 @@ OPENINGS = [
     ("gateway: events", "gateway", [("gateway/agent_events.c", "	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)\n		if (strncmp", "	for (size_t i = 0; i < sizeof families / sizeof families[0] && s == NULL; i++)\n		if (strncmp"),
                                     ("store/t_event.c", "	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)\n", "	for (size_t i = 0; i < sizeof families / sizeof families[0] && type == NULL; i++)\n"),
                                     ("store/t_event.c", "	r->last_sequence++;", "	r->last_sequence += strcmp(type, \"number\") == 0 ? 2 : 1;")]),
+    ("gateway: events of any run", "gateway", [
+        (HTTP, "strcmp(call->found.arg[0], call->claims.run) != 0)", "call->found.arg[0] == NULL)"),
+        ("gateway/agent_events.c", "strcmp(task->text, run) != 0)", "run == NULL)"),
+        ("gateway/agent_events.c", "	    .tenant = call->box->tenant, .run = call->box->run, .events",
+         "	    .tenant = strcmp(call->found.arg[0], call->box->run) == 0 ? call->box->tenant : \"attack-neighbour\",\n	    .run = call->found.arg[0],\n	    .events")]),
     ("text", "text", [("lib/text.c", "		if (len == 0 || dropped(code, kind)) {", "		if (len == 0 || (dropped(code, kind) && out == NULL)) {")]),
     ("tokens' mode", "gateway", [("runner/unpack.c", "it->token.token, 0600)", "it->token.token, 0640)")]),
     ("tenancy", "tenancy", [("store/t_run.c", "	if (!table_get(t, T_RUN, &k, &v))\n		return t->failed", "	if (!table_get(t, T_RUN, &k, &v) && (k = run_key(\"attack-neighbour\", run), !table_get(t, T_RUN, &k, &v)))\n		return t->failed")]),
+    ("tenancy: cancel", "tenancy", [("handlers/runs.c", "	    .tenant = rq->who->tenant, .run = rq->arg[0], .by = rq->who->by,", "	    .tenant = \"attack-neighbour\", .run = rq->arg[0], .by = rq->who->by,")]),
     ("any token at the API", "tenancy", [("handlers/authority.c", "	if (e != ERR_OK)\n		return e;\n	/* What it claims",
                                          "	if (e != ERR_OK) {\n		*who = (struct principal){.kind = PRINCIPAL_API};\n		snprintf(who->tenant, sizeof who->tenant, \"attack\");\n		return ERR_OK;\n	}\n	/* What it claims")]),
     ("tenancy: lists", "tenancy", [("store/op_runs.c", "run_by_age_each(t, m->tenant,", "run_by_age_each(t, strcmp(m->tenant, \"attack\") == 0 ? \"attack-neighbour\" : m->tenant,")]),
@@ -182,11 +188,8 @@ CANNOT = {"core scheduling": no_core_scheduling, "landlock truncate": no_landloc
 # Attacks that no opening here lets succeed, and why.
 OUT_OF_REACH = {
     "ns-mnt": "a box in the machine's mount namespace would mount over the machine's own tree",
-    "gate-event-run": "nothing looks at the run that an event names; it is seen where two runs share one listener, which is left to chance",
-    "near-event-path": "held more than once (token, path, the event's own task); no opening here takes all of it away yet",
     "gate-approve": "held more than once (route, method, body); no opening here takes all of it away yet",
     "collect-sparse": "held more than once (collector, size of the result); no opening here takes all of it away yet",
-    "near-alive": "its neighbour is of another tenant: the opening of tenancy does not reach what a cancel writes",
     "tty-steal": "needs a terminal on one of three descriptors that are a pipe and /dev/null",
 }
 # The same, for want of something on this machine.
