@@ -283,7 +283,8 @@ static void wall(struct doctor *d, int i)
 	else if (d->now.verdict != DOCTOR_OK)
 		return;
 	else if (inside[i].held > 0 && d->now.detail[0] == '\0')
-		found(d, DOCTOR_OK, "%s%u attacks hold", seen ? "seen to stand; " : "", inside[i].held);
+		found(d, DOCTOR_OK, "%s%u attack%s", seen ? "seen to stand; " : "", inside[i].held,
+		      inside[i].held == 1 ? " holds" : "s hold");
 	else if (!seen)
 		found(d, DOCTOR_SKIPPED,
 		      walls[i].required
