@@ -211,16 +211,22 @@ static void roles(struct doctor *d)
 /* name:first:count, of subuid(5) and subgid(5). */
 static void sub_ids(struct doctor *d, const char *path)
 {
-	char line[512], name[300];
-	unsigned long long first, count;
+	char line[512];
 	const struct cf_global *g = &d->conf.global;
-	uint64_t end = (uint64_t)g->box_uid_base + 2ull * g->max_boxes;
+	uint64_t end = (uint64_t)g->box_uid_base + 2ull * g->max_boxes, first, count;
 	FILE *f = fopen(path, "re");
 
-	while (f != NULL && fgets(line, sizeof line, f) != NULL)
-		if (sscanf(line, "%299[^:]:%llu:%llu", name, &first, &count) == 3 && first < end &&
+	while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+		char *name = line, *from = strchr(line, ':'), *many = from != NULL ? strchr(from + 1, ':') : NULL;
+		if (many == NULL)
+			continue;
+		*from++ = *many++ = '\0';
+		if (num_u64(from, strlen(from), 0, UINT32_MAX, &first) &&
+		    num_u64(many, strcspn(many, "\n"), 0, UINT32_MAX, &count) && first < end &&
 		    first + count > g->box_uid_base)
-			found(d, DOCTOR_ERROR, "%s gives %s ids from %llu on, among the boxes' own", path, name, first);
+			found(d, DOCTOR_ERROR, "%s gives %s ids from %llu on, among the boxes' own", path, name,
+			      (unsigned long long)first);
+	}
 	if (f != NULL)
 		fclose(f);
 }

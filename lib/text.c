@@ -13,7 +13,8 @@ static const char ellipsis[] = "\xe2\x80\xa6";
 enum { ELLIPSIS = sizeof ellipsis - 1 };
 
 static const struct text_row rows[TEXT_F__COUNT] = {
-#define FIELD(constant, name_, kind_, cap_, of_) [constant] = {.name = name_, .kind = kind_, .of = of_, .cap = cap_},
+#define FIELD(constant, name_, kind_, cap_, of_) \
+	[constant] = {.name = (name_), .kind = (kind_), .of = (of_), .cap = (cap_)},
     TEXT_FIELDS(FIELD)
 #undef FIELD
 };

@@ -6,6 +6,7 @@
 #include "gen/records.h"
 #include "lib/digest.h"
 #include "lib/names.h"
+#include "lib/num.h"
 #include "store/blobs.h"
 #include "store/run_gone.h"
 #include "store/t_artifact.h"
@@ -76,11 +77,11 @@ static void named(struct check *c, struct wire_bytes sha, const char *tenant, co
 
 static bool from_hex(const char *h, uint8_t sha[BLOB_SHA])
 {
-	unsigned v;
-	for (size_t i = 0; i < BLOB_SHA; i++, sha++) {
-		if (sscanf(h + 2 * i, "%2x", &v) != 1)
+	for (size_t i = 0; i < BLOB_SHA; i++) {
+		int high = num_hex(h[2 * i]), low = num_hex(h[2 * i + 1]);
+		if (high < 0 || low < 0)
 			return false;
-		*sha = (uint8_t)v;
+		sha[i] = (uint8_t)(high << 4 | low);
 	}
 	return true;
 }

@@ -74,8 +74,10 @@ static enum err index_ended(struct store *s)
 {
 	struct ended_page *p = calloc(1, sizeof *p);
 	struct key all = {.n = 0};
-	enum err e = p == NULL ? store_error(errno) : ERR_OK;
+	enum err e = ERR_OK;
 	bool more = true;
+	if (p == NULL)
+		return store_error(errno);
 	while (e == ERR_OK && more) {
 		struct txn t;
 		struct rec_run r;

@@ -98,7 +98,7 @@ static void foreign(void)
 /* One call of each group of spec/seccomp.tab that boxes may make. */
 static void groups(void)
 {
-	int ends[2], pair[2], fd = open("/workspace/g", O_RDWR | O_CREAT, 0600), shm;
+	int ends[2], pair[2], fd = open("/workspace/g", O_RDWR | O_CREAT, 0600);
 	char byte = 'x';
 	struct timespec t;
 	say("read_write %ld\n", try(pwrite(fd, &byte, 1, 0) + pread(fd, &byte, 1, 0) - 2));
@@ -123,7 +123,7 @@ static void groups(void)
 	say("signals %ld\n", try(kill(getpid(), 0)));
 	say("time %ld\n", try(clock_gettime(CLOCK_REALTIME, &t)));
 	say("futex %ld\n", try(syscall(SYS_futex, &(int){0}, 1, 1, NULL, NULL, 0)));
-	say("sysv %ld\n", try(shm = (int)syscall(SYS_shmget, 0, 4096, 0600)));
+	say("sysv %ld\n", try(syscall(SYS_shmget, 0, 4096, 0600)));
 	say("random %ld\n", try(syscall(SYS_getrandom, &byte, 1, 0)));
 	say("confine %ld\n", try(syscall(SYS_landlock_create_ruleset, NULL, 0, 1)));
 }

@@ -363,8 +363,7 @@ static void everything_dies(void **state)
 	/* the last: stopped, out of its session, and forked twice */
 	static const char *const what[] = {
 	    "bomb 200", "bomb 20 forking", "hold",
-	    "shell (kill -STOP $BASHPID) & setsid sh -c 'sleep 1000 & echo ready; sleep 1000' & "
-	    "sleep 1000"};
+	    "shell (kill -STOP $BASHPID) & setsid sh -c 'sleep 1000 & echo ready; sleep 1000' & sleep 1000"};
 	(void)state;
 	for (size_t i = 0; i < sizeof what / sizeof what[0]; i++) {
 		unsigned mounts = lines_of("/proc/self/mountinfo");

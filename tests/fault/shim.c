@@ -300,7 +300,7 @@ static int open_at(int dir, const char *path, int flags, mode_t mode)
 	return fails(s) ? -1 : (int)after(s, syscall(SYS_openat, dir, path, flags, mode));
 }
 
-#define MODE_OF(flags, mode)                                              \
+#define MODE_OF(flags)                                                    \
 	mode_t mode = 0;                                                  \
 	if (((flags)&O_CREAT) != 0 || ((flags)&O_TMPFILE) == O_TMPFILE) { \
 		va_list ap;                                               \
@@ -311,25 +311,25 @@ static int open_at(int dir, const char *path, int flags, mode_t mode)
 
 int open(const char *path, int flags, ...)
 {
-	MODE_OF(flags, mode)
+	MODE_OF(flags)
 	return open_at(AT_FDCWD, path, flags, mode);
 }
 
 int open64(const char *path, int flags, ...)
 {
-	MODE_OF(flags, mode)
+	MODE_OF(flags)
 	return open_at(AT_FDCWD, path, flags, mode);
 }
 
 int openat(int dir, const char *path, int flags, ...)
 {
-	MODE_OF(flags, mode)
+	MODE_OF(flags)
 	return open_at(dir, path, flags, mode);
 }
 
 int openat64(int dir, const char *path, int flags, ...)
 {
-	MODE_OF(flags, mode)
+	MODE_OF(flags)
 	return open_at(dir, path, flags, mode);
 }
 

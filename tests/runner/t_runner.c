@@ -259,11 +259,12 @@ static void processor_time_ends_it(void **s)
 	up_limits = (struct up_limits){0};
 	box_start(&b, upload);
 	pid_t clock = fork();
-	for (unsigned used = 1; clock == 0; used++) {
-		dprintf(b.cpu, "usage_usec %010u\nuser_usec 1\n", used * 1000000);
-		lseek(b.cpu, 0, SEEK_SET);
-		usleep(20000);
-	}
+	if (clock == 0)
+		for (unsigned used = 1;; used++) {
+			dprintf(b.cpu, "usage_usec %010u\nuser_usec 1\n", used * 1000000);
+			lseek(b.cpu, 0, SEEK_SET);
+			usleep(20000);
+		}
 	assert_int_equal(box_wait(&b), 0);
 	kill(clock, SIGKILL);
 	waitpid(clock, NULL, 0);

@@ -52,7 +52,7 @@ static bool understand(char *line, struct row *r, char name[64])
 /* What is to be odd about one row; everything else is as small as may be. */
 struct odd {
 	const struct row *row;
-	enum { COUNT, BYTES, VALUE, ABSENT, RAW, UNKNOWN } how;
+	enum how { COUNT, BYTES, VALUE, ABSENT, RAW, UNKNOWN } how;
 	long n;
 	const char *raw;
 };
@@ -212,7 +212,7 @@ static bool has_members(const struct row *r)
 	return false;
 }
 
-static void counted(const struct row *r, int how)
+static void counted(const struct row *r, enum how how)
 {
 	if (r->min != NONE)
 		ask((struct odd){r, how, r->min, NULL}, "ok", "at its least");
