@@ -112,6 +112,8 @@ static void t_limit(void **state)
 {
 	static const int many[] = {0, 1, 2, 64};
 	(void)state;
+	if (getenv("PINFOLD_MEMCHECK") != NULL) /* which keeps this limit to itself: the kernel never sees it */
+		skip();
 	struct rlimit old, tight;
 	int s[2], got[WIRE_MAX_FDS], n, on = 1, before = open_files();
 	char b[16];
