@@ -49,7 +49,9 @@ AGENT_IS_ROOT = [
     (LAUNCH, "	return getuid() == LAUNCH_UID && geteuid() == LAUNCH_UID && setresuid(0, 0, 0) != 0;", "	return true;"),
     (FS, "l->workspace_inodes, p->agent_uid, p->agent_uid);", "l->workspace_inodes, p->runner_uid, p->runner_uid);"),
 ]
-NO_RLIMITS = [(EXEC, "		if (setrlimit(rows[i].what, &r) != 0)", "		if (r.rlim_max != 1 && l == NULL && setrlimit(rows[i].what, &r) != 0)")]
+# What the profile says of each process, behind the box's own limits.
+NO_LOWER = [(LAUNCH, "	return most == 0 || (!getrlimit(", "	return most == 0 || what < RLIM_NLIMITS || (!getrlimit(")]
+NO_RLIMITS = NO_LOWER + [(EXEC, "		if (setrlimit(rows[i].what, &r) != 0)", "		if (r.rlim_max != 1 && l == NULL && setrlimit(rows[i].what, &r) != 0)")]
 
 NO_SCOPES = [("lib/landlock.c", "		attr.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;", "		attr.scoped = 0;")]
 
@@ -89,7 +91,7 @@ OPENINGS = [
     ("dev", "dev", [(FS, '{"dev/urandom", 9}};', '{"dev/urandom", 9}, {"dev/mem", 3}, {"dev/tty", 3}, {"dev/console", 3}, {"dev/ptmx", 3}, {"dev/vsock", 3}, {"dev/rtc", 3}};'),
                     (FS, "	struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC};", "	struct mount_attr ro = {.attr_set = 0};")]),
     ("proc", "proc", NO_HIDING),
-    ("workspace", "workspace", [(FS, '"mode=0755,size=%llu,nr_inodes=%u,uid=%u,gid=%u", (unsigned long long)l->workspace_bytes,\n		 l->workspace_inodes, p->', '"mode=0755,uid=%u,gid=%u", p->'),
+    ("workspace", "workspace", NO_LOWER + [(FS, '"mode=0755,size=%llu,nr_inodes=%u,uid=%u,gid=%u", (unsigned long long)l->workspace_bytes,\n		 l->workspace_inodes, p->', '"mode=0755,uid=%u,gid=%u", p->'),
                                 (FS, 'snprintf(o, sizeof o, "mode=1777,size=%llu,nr_inodes=%u", (unsigned long long)l->workspace_bytes,\n		 l->workspace_inodes);', 'snprintf(o, sizeof o, "mode=1777%s", l != NULL ? "" : "x");'),
                                 (FS, "flags | MS_NOEXEC, \"mode=1777,size=16m,nr_inodes=1024\"", 'flags, "mode=1777"'),
                                 (FS, "	unsigned long flags = MS_NOSUID | MS_NODEV;", "	unsigned long flags = 0;")]),
