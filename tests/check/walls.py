@@ -197,9 +197,9 @@ OUT_OF_REACH = {
 # The same, for want of something on this machine.
 MAY_LACK = {
     "call-kexec": "kexec", "call-init-module": "modules", "call-finit-module": "modules", "call-delete-module": "modules", "call-x32": "x32 programs",
-    "proc-sysrq": "sysrq", "proc-realtime": "real-time for groups", "call-iopl": "I/O ports", "call-ioperm": "I/O ports", "net-alg": "AF_ALG", "net-key": "PF_KEY", "net-sctp": "SCTP", "net-tcp6-out": "a way out by IPv6",
-    "net-tcp-out": "a way out", "near-core": "core scheduling", "files-cut": "Landlock of Linux 6.2", "files-ioctl": "Landlock of Linux 6.10",
-    "sock-abstract-dgram": "Landlock of Linux 6.12", "time-wake": "a clock that wakes", "sock-dbus": "D-Bus", "sock-systemd": "systemd", "sock-docker": "a container engine",
+    "proc-sysrq": "sysrq", "proc-realtime": "real-time for groups", "call-iopl": "I/O ports", "call-ioperm": "I/O ports", "net-alg": "AF_ALG", "net-key": "PF_KEY", "net-sctp": "SCTP", "net-tcp6-out": "way out by IPv6",
+    "net-tcp-out": "way out", "near-core": "core scheduling", "files-cut": "Landlock of Linux 6.2", "files-ioctl": "Landlock of Linux 6.10",
+    "sock-abstract-dgram": "Landlock of Linux 6.12", "time-wake": "clock that wakes", "sock-dbus": "D-Bus", "sock-systemd": "systemd", "sock-docker": "container engine",
 }
 
 
