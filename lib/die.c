@@ -32,8 +32,7 @@ unsigned log_byte(char out[LOG_BYTE], unsigned char c)
 __attribute__((format(printf, 2, 0))) static void log_line(const char *severity, const char *fmt, va_list ap)
 {
 	int saved = errno;
-	char text[LOG_TEXT];
-	char line[LOG_LINE];
+	char text[LOG_TEXT], line[LOG_LINE];
 	errno = saved;
 	int n = vsnprintf(text, sizeof text, fmt, ap);
 	size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
@@ -79,6 +78,12 @@ void fatal(const char *fmt, ...)
 {
 	LOG_AS("fatal");
 	exit(1);
+}
+
+void unfit(const char *fmt, ...)
+{
+	LOG_AS("fatal");
+	exit(UNFIT);
 }
 
 void panic(const char *fmt, ...)

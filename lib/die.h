@@ -1,7 +1,7 @@
 /*
  * Log lines on standard error and the ways to end. Severity words have one meaning each:
  * info (worth knowing), warn (handled, look at it), error (something failed), fatal (the world is
- * broken: exit 1), panic (our code is broken: abort). Control bytes in the text are escaped.
+ * broken: exit 1, or UNFIT), panic (our code is broken: abort). Control bytes in the text are escaped.
  */
 #ifndef LIB_DIE_H
 #define LIB_DIE_H
@@ -13,6 +13,10 @@ void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Ends the program with status 1; a failing system call's errno text is the caller's %m. */
 void fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* The same with status UNFIT (EX_CONFIG, known to pinfold.service): only mending what it names would help, no new
+ * start. */
+enum { UNFIT = 78 };
+void unfit(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 void panic(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 enum { LOG_BYTE = 4 };
 /* One byte as a log line shows it: itself if it is printable ASCII, otherwise \xNN. Returns how many were written. */

@@ -33,7 +33,7 @@ struct cg_use {
 
 /* Finds the trees, makes the instance's group in each, kills what an earlier life left there and removes its groups.
  * Those of boxes may stay (cg_found): a daemon must have no twin, a slot may be out of use. False: *why says what is
- * missing. */
+ * missing; errno EBUSY: nothing is, but processes of an earlier life do not die. */
 bool cg_open(struct cg *c, const char *instance, const char **why);
 /* Kills what is there and removes the instance's groups, within half a second. False: something is left in them. */
 bool cg_close(struct cg *c);

@@ -4,8 +4,10 @@
  * foreign exists in the box, so that no name it uses can have been prepared by somebody else. Never follows
  * a path that a caller or an agent named.
  */
+#include "lib/chan.h"
 #include "lib/num.h"
 #include "lib/own.h"
+#include "lib/wire.h"
 #include "sandboxd/box_plan.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +18,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -193,38 +196,32 @@ bool box_template(struct box_place *place, enum step *step)
 	    st.st_mtim.tv_sec == place->made_from.st_mtim.tv_sec &&
 	    st.st_mtim.tv_nsec == place->made_from.st_mtim.tv_nsec)
 		return true;
-	int ends[2], note[2] = {STEP_ROOT, ECHILD};
-	if (pipe2(ends, O_CLOEXEC) != 0)
+	int ends[2], note[2] = {STEP_ROOT, ECHILD}, fds[WIRE_MAX_FDS], nfds = 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
 		return false;
 	own_fd int reader = ends[0], writer = ends[1];
 	struct clone_args args = {.flags = CLONE_NEWNS, .exit_signal = SIGCHLD};
 	long pid = syscall(SYS_clone3, &args, sizeof args);
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-		note[1] = build_template(place, step) ? 0 : errno;
+		/* It opens its own, for which nobody needs the right to trace; while there is still a /proc. */
+		int ns = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+		note[1] = ns >= 0 && build_template(place, step) ? 0 : errno;
 		note[0] = (int)*step;
-		if (write(writer, note, sizeof note) == (ssize_t)sizeof note)
-			pause(); /* until the namespace is taken */
-		_exit(1);
+		chan_send(writer, note, sizeof note, &ns, note[1] == 0);
+		_exit(0);
 	}
 	*step = STEP_NAMESPACES;
-	if (pid < 0)
+	if (pid < 0 || waitpid((pid_t)pid, NULL, 0) != pid)
 		return false;
-	char path[64];
-	snprintf(path, sizeof path, "/proc/%ld/ns/mnt", pid);
-	close(steal_fd(&writer));
-	own_fd int ns = -1;
-	if (read(reader, note, sizeof note) == (ssize_t)sizeof note && note[1] == 0)
-		ns = open(path, O_RDONLY | O_CLOEXEC);
-	kill((pid_t)pid, SIGKILL); /* ours and not reaped: the number is still its */
-	waitpid((pid_t)pid, NULL, 0);
+	chan_recv(reader, note, sizeof note, fds, &nfds); /* nothing if it was killed */
 	*step = (enum step)note[0];
 	errno = note[1];
-	if (ns < 0)
+	if (nfds != 1)
 		return false;
 	if (place->template_ns >= 0)
 		close(place->template_ns);
-	place->template_ns = steal_fd(&ns);
+	place->template_ns = fds[0];
 	place->made_from = st;
 	return true;
 }

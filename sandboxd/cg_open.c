@@ -206,6 +206,7 @@ bool cg_open(struct cg *c, const char *instance, const char **why)
 	}
 	*why =
 	    "the memory and pids controllers of cgroups are needed; enable them (kernel option cgroup_enable=memory)";
+	errno = ENODEV;
 	if ((held & (CG_MEMORY | CG_PIDS)) != (CG_MEMORY | CG_PIDS))
 		return false;
 	*why = "processes of an earlier life of this instance cannot be killed; see its group in the cgroup tree";
@@ -213,6 +214,8 @@ bool cg_open(struct cg *c, const char *instance, const char **why)
 		*why = "the kernel has no cgroup.kill; Linux 5.14 or later is needed";
 	else if (sweep(c, false, SWEEP_MS))
 		return true;
+	else
+		errno = EBUSY;
 	return false;
 }
 

@@ -60,7 +60,7 @@ void children_listen(struct app *app)
 		app->listener[i] =
 		    chan_listen(socket_path(path, rows[i].name), rows[i].type, rows[i].mode, 0, rows[i].gid, BACKLOG);
 		if (app->listener[i] < 0)
-			fatal("cannot listen at %s: %m; if something else is there, move it away", path);
+			unfit("cannot listen at %s: %m; if something else is there, move it away", path);
 	}
 }
 

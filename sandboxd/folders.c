@@ -21,13 +21,11 @@ static void check(int fd, const char *so_far, uid_t also)
 	struct stat st;
 	if (fstat(fd, &st) != 0)
 		fatal("%s: %m", so_far);
-	if (st.st_uid != 0 && st.st_uid != also && also != 0)
-		fatal("%s is owned by uid %u; it must be that of the process that uses it (chown -R %u %s)", so_far,
-		      st.st_uid, also, so_far);
 	if (st.st_uid != 0 && st.st_uid != also)
-		fatal("%s is owned by uid %u; it must be root's (chown root %s)", so_far, st.st_uid, so_far);
+		unfit("%s is owned by uid %u; it must be uid %u's (chown %s%u %s)", so_far, st.st_uid, also,
+		      also != 0 ? "-R " : "", also, so_far);
 	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0 && ((st.st_mode & S_ISVTX) == 0 || st.st_uid != 0))
-		fatal("%s may be written by others (mode %04o); run chmod go-w %s", so_far, st.st_mode & 07777u,
+		unfit("%s may be written by others (mode %04o); run chmod go-w %s", so_far, st.st_mode & 07777u,
 		      so_far);
 }
 
@@ -39,7 +37,7 @@ static int walk(const char *path, bool make, uid_t uid)
 	while (path[end] == '/') {
 		size_t n = strcspn(path + end + 1, "/");
 		if (n == 0 || n >= sizeof part)
-			fatal("%s: not a path", path);
+			unfit("%s: not a path", path);
 		memcpy(part, path + end + 1, n);
 		part[n] = '\0';
 		end += n + 1;
@@ -57,7 +55,7 @@ static int walk(const char *path, bool make, uid_t uid)
 				fatal("%s: %m", so_far);
 		}
 		if (next < 0 && (errno == ELOOP || errno == ENOTDIR))
-			fatal("%s is a link or no folder; move it away", so_far);
+			unfit("%s is a link or no folder; move it away", so_far);
 		if (next < 0)
 			fatal("%s: %m", so_far);
 		check(next, so_far, last ? uid : 0);

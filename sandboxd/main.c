@@ -45,16 +45,16 @@ static void start_clean(int argc)
 {
 	log_open("pinfold-sandboxd");
 	if (argc != 1)
-		fatal("takes no arguments; see pinfold-sandboxd(8)");
+		unfit("takes no arguments; see pinfold-sandboxd(8)");
 	if (geteuid() != 0)
-		fatal("must be started as root: run it by the service unit, or with sudo");
+		unfit("must be started as root: run it by the service unit, or with sudo");
 	for (int fd = 0; fd < 3; fd++) /* a closed 0, 1 or 2 would become something that is written to */
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
 			_exit(1);
 	if (close_range(3, ~0u, 0) != 0)
-		fatal("the kernel has no close_range; Linux 5.9 or later is needed");
+		unfit("the kernel has no close_range; Linux 5.9 or later is needed");
 	if (!place_init())
-		fatal("PINFOLD_ROOT must be an absolute path of at most 68 characters");
+		unfit("PINFOLD_ROOT must be an absolute path of at most 68 characters");
 	struct rlimit files;
 	umask(077);
 	if (chdir("/") != 0 || !undumpable() || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
@@ -133,9 +133,8 @@ static void catch_signals(struct app *app)
 		fatal("cannot watch for signals: %m");
 }
 
-/* Refuses to start, and takes back what was made until then. */
-static void no_boxes(struct app *app, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
-static void no_boxes(struct app *app, const char *fmt, ...)
+/* Refuses to start, and takes back what was made until then. passes: it may be otherwise at the next try. */
+__attribute__((format(printf, 3, 4), noreturn)) static void no_boxes(struct app *app, bool passes, const char *fmt, ...)
 {
 	char why[400];
 	va_list ap;
@@ -144,7 +143,7 @@ static void no_boxes(struct app *app, const char *fmt, ...)
 	va_end(ap);
 	cg_close(&app->boxes.cg);
 	children_unlink();
-	fatal("no sandbox can be built on this machine: %s", why);
+	(passes ? fatal : unfit)("no sandbox can be built on this machine: %s", why);
 }
 
 static void judge_probe(void *arg, enum box_news what, const struct box *b)
@@ -152,19 +151,19 @@ static void judge_probe(void *arg, enum box_news what, const struct box *b)
 	struct app *app = arg;
 	app->probed = app->probed || what == NEWS_GONE;
 	if (what == NEWS_REFUSED && b->failed == STEP_NONE)
-		no_boxes(arg, "%s; see pinfold-sandboxd(8)", b->detail);
+		no_boxes(arg, true, "%s; see pinfold-sandboxd(8)", b->detail);
 	if (what == NEWS_REFUSED) {
 		const struct wall *w = &walls[b->failed];
-		no_boxes(arg, "%s. %s Linux %s or later has it; see pinfold-sandboxd(8)", b->detail, w->why,
-			 *w->kernel == '\0' ? "2.6" : w->kernel);
+		no_boxes(arg, !w->machine, "%s. %s Linux %s or later has it; see pinfold-sandboxd(8)", b->detail,
+			 w->why, *w->kernel == '\0' ? "2.6" : w->kernel);
 	}
 	for (int i = STEP_NONE + 1; what == NEWS_EXITED && i < STEP__COUNT; i++)
 		if ((b->lacks >> i & 1) != 0)
 			log_info("this machine has no wall \"%s\": %s", walls[i].name, walls[i].without);
 	if (what == NEWS_EXITED && b->status != 0)
-		no_boxes(arg, "the trial box ended with %d", b->status);
+		no_boxes(arg, true, "the trial box ended with %d", b->status);
 	if ((what == NEWS_GONE && !b->clean) || b->state == SANDBOX_QUARANTINED)
-		no_boxes(arg, "the trial box could not be removed");
+		no_boxes(arg, true, "the trial box could not be removed");
 }
 
 /* Every wall is built once, for real, before any work is taken; while it waits for a slot, old boxes die. */
@@ -179,7 +178,7 @@ static void check_walls(struct app *app)
 			if (begun)
 				continue; /* its times count now */
 			if (next == 0)
-				no_boxes(app, "every slot holds processes of an earlier life that cannot be killed");
+				no_boxes(app, true, "every slot holds processes of an earlier life that do not die");
 		}
 		if (!app->probed)
 			loop_once(&app->loop, next);
@@ -195,16 +194,16 @@ static void prepare_boxes(struct app *app)
 	snprintf(runner, sizeof runner, "%s/box", place_dir(PLACE_LIBEXEC));
 	b->place = (struct box_place){.stage = stage, .runner = runner, .port = app->conf.global.gateway_port};
 	if (!cg_open(&b->cg, place_dir(PLACE_RUN), &why))
-		no_boxes(app, "%s", why);
+		no_boxes(app, errno == EBUSY, "%s", why);
 	if (landlock_abi() < LL_ABI_LEAST)
-		no_boxes(app, "Landlock is missing or older than ABI 2; boot with lsm=landlock,...");
+		no_boxes(app, false, "Landlock is missing or older than ABI 2; boot with lsm=landlock,...");
 	if (!filter_make(&filter_box, &b->place.filter))
-		no_boxes(app, "the seccomp filter cannot be made: %m");
+		no_boxes(app, false, "the seccomp filter cannot be made: %m");
 	if (!boxes_init(b, &app->loop, app->conf.global.max_boxes, app->conf.global.box_uid_base))
-		no_boxes(app, "out of memory");
+		no_boxes(app, true, "out of memory");
 	own_fd int dir = folder_check(runner);
 	if (dir < 0 || faccessat(dir, "pinfold-runner", X_OK, 0) != 0)
-		no_boxes(app, "%s/pinfold-runner is missing; install pinfold again", runner);
+		no_boxes(app, false, "%s/pinfold-runner is missing; install pinfold again", runner);
 	boxes_sweep(b);
 	check_walls(app);
 	b->tell = answer_tell;

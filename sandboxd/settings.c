@@ -61,7 +61,7 @@ static void parse(int out)
 	own_fd int etc = folder_check(place_dir(PLACE_SYSCONF));
 	struct stat st;
 	if (etc < 0 || fstat(etc, &st) != 0)
-		fatal("%s is missing; run pinfold setup", place_dir(PLACE_SYSCONF));
+		unfit("%s is missing; run pinfold setup", place_dir(PLACE_SYSCONF));
 	pid_t pid = fork();
 	if (pid == 0)
 		become_parser(out, st.st_gid);
@@ -72,8 +72,10 @@ static void parse(int out)
 	if (poll(&wait, 1, PARSE_MS) != 1)
 		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	siginfo_t info = {0};
-	if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED) != 0 || info.si_code != CLD_EXITED || info.si_status != 0)
-		fatal("the configuration in %s is not acceptable; run pinfold config check", place_dir(PLACE_SYSCONF));
+	if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED) != 0 || info.si_code != CLD_EXITED)
+		fatal("pinfold-conf was killed, or took longer than %d s", PARSE_MS / 1000);
+	if (info.si_status != 0)
+		unfit("the configuration in %s is not acceptable; run pinfold config check", place_dir(PLACE_SYSCONF));
 }
 
 /* One message: what root needs is kept, the rest is the daemons' business, who look at all of it. */
@@ -141,33 +143,33 @@ static void check(const struct settings *c)
 	const struct cf_global *g = &c->global;
 	if (strcmp(g->run_dir, place_dir(PLACE_RUN)) != 0 || strcmp(g->state_dir, place_dir(PLACE_STATE)) != 0 ||
 	    strcmp(g->log_dir, place_dir(PLACE_LOG)) != 0 || strcmp(g->libexec_dir, place_dir(PLACE_LIBEXEC)) != 0)
-		fatal("the configuration names other folders than this program has; is it from another version?");
+		unfit("the configuration names other folders than this program has; is it from another version?");
 	if (g->max_boxes < 1 || g->max_boxes > BOXES_MAX || g->gateway_port == 0)
-		fatal("the configuration must allow 1 to %d boxes and name a gateway port", BOXES_MAX);
+		unfit("the configuration must allow 1 to %d boxes and name a gateway port", BOXES_MAX);
 	if (g->box_uid_base < UID_LOWEST || g->box_uid_base > (uint32_t)INT32_MAX - 2 * BOXES_MAX)
-		fatal("box_uid_base %u is out of range; the first uid of boxes is at least %d", g->box_uid_base,
+		unfit("box_uid_base %u is out of range; the first uid of boxes is at least %d", g->box_uid_base,
 		      UID_LOWEST);
 	if (g->web_gid == 0 || c->shared_gid == 0 || in_range(g->web_gid, g) || in_range(c->shared_gid, g) ||
 	    in_range(NOBODY, g))
-		fatal("the web server's and the shared group must be neither root's nor in the range of box uids");
+		unfit("the web server's and the shared group must be neither root's nor in the range of box uids");
 	for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
 		const struct cf_role *r = settings_role(c, needed[i]);
 		if (r == NULL)
-			fatal("the configuration has no user for %s", needed[i]);
+			unfit("the configuration has no user for %s", needed[i]);
 		if (r->uid == 0 || r->gid == 0)
-			fatal("%s must not run as root; give it a user of its own", needed[i]);
+			unfit("%s must not run as root; give it a user of its own", needed[i]);
 		if (r->uid == NOBODY) /* what the parser is, and what other services may be */
-			fatal("%s must not run as nobody; give it a user of its own", needed[i]);
+			unfit("%s must not run as nobody; give it a user of its own", needed[i]);
 		if (in_range(r->uid, g) || in_range(r->gid, g))
-			fatal("the user of %s (%u) is in the range of box uids; move box_uid_base", needed[i], r->uid);
+			unfit("the user of %s (%u) is in the range of box uids; move box_uid_base", needed[i], r->uid);
 		for (size_t j = 0; j < i; j++)
 			if (settings_role(c, needed[j])->uid == r->uid)
-				fatal("%s and %s have the same user; give each its own", needed[j], needed[i]);
+				unfit("%s and %s have the same user; give each its own", needed[j], needed[i]);
 	}
 	for (uint32_t i = 0; i < c->nsecrets; i++)
 		if (c->secrets[i].name[0] == '.' || c->secrets[i].name[0] == '\0' ||
 		    strchr(c->secrets[i].name, '/') != NULL)
-			fatal("a secret's name must be a plain file name");
+			unfit("a secret's name must be a plain file name");
 }
 
 /* Copies one secret's frame into the pipe; NULL, or what is wrong with its file. */
@@ -245,7 +247,7 @@ int settings_secrets(const struct settings *c, const char *role)
 static void check_secrets(const struct settings *c)
 {
 	for (uint32_t i = 0; i < c->nroles; i++) {
-		int fd = secrets_of(c, c->roles[i].name, fatal);
+		int fd = secrets_of(c, c->roles[i].name, unfit);
 		if (fd < 0)
 			fatal("cannot read the secrets: %m");
 		close(fd);
@@ -261,7 +263,7 @@ int settings_load(struct settings *c)
 	if (!bundle_seal(fd))
 		fatal("cannot seal the configuration: %m");
 	if (!decode(c, fd))
-		fatal("pinfold-conf wrote what cannot be read; is it from another version?");
+		unfit("pinfold-conf wrote what cannot be read; is it from another version?");
 	check(c);
 	check_secrets(c);
 	return fd;

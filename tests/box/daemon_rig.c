@@ -2,6 +2,7 @@
 #include "tests/box/daemon_rig.h"
 #include "gen/sandbox_msg.h"
 #include "lib/chan.h"
+#include "lib/die.h"
 #include "lib/names.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -311,7 +312,7 @@ void daemon_refuses(void (*first)(void), const char *text)
 		fail_msg("it does not end, saying \"%s\": %s", text, (daemon_read_logs(0), daemon_logs));
 	daemon_pid = 0;
 	daemon_read_logs(100);
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 1 || strstr(daemon_logs, text) == NULL)
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != UNFIT || strstr(daemon_logs, text) == NULL)
 		fail_msg("status %x, not \"%s\" but: %s", (unsigned)status, text, daemon_logs);
 	assert_int_equal(daemon_processes(daemon_uids, daemon_box_uids + 100), 0);
 	no_groups();

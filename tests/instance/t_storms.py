@@ -10,7 +10,7 @@ GIT = [["git", "diff", "--check"]]
 NEIGHBOUR = {"agent.py": "open('a.py', 'w').write('x = 1\\n')\n", "a.py": "\n"}
 
 
-def storm(what, program, status, reason, reached, agent="storm", seconds=20, report=None):
+def storm(what, program, status, reason, reached, agent="storm", seconds=240, report=None):
     """Runs the program beside a run of another tenant. reached: the limits that the run's events must name."""
     files = {"agent.py": program, "report.txt": "\n"}
     with Unharmed():
@@ -18,7 +18,7 @@ def storm(what, program, status, reason, reached, agent="storm", seconds=20, rep
         until(mine, run, lambda v: v["status"] in TERMINAL or v.get("phase") not in (None, "waiting", "staging"))
         beside = start(other, NEIGHBOUR, agent="script", allowed=["a.py"], checks=GIT)
         n = until(other, beside)
-        v = until(mine, run)
+        v = until(mine, run, seconds=seconds + 120)
     check(f"{what}: the neighbour completes", n["status"] == "completed", n)
     check(f"{what}: it is {status}, {reason}", (v["status"], v["terminalReason"]) == (status, reason), v)
     all_events = events(mine, run)
@@ -34,7 +34,7 @@ def storm(what, program, status, reason, reached, agent="storm", seconds=20, rep
 def processes():
     storm("a fork storm that goes on", storms.FORKS, "failed", "wall_time_exceeded", ["wallTimeSeconds", "processes"], agent="script", seconds=5)
     storm("a fork storm that gives up", storms.FORKS_ONCE, "failed", "processes_exceeded", ["processes"])
-    storm("a tree of a thousand processes", storms.TREE, "completed", "completed", [], agent="tree", seconds=60, report="1000")
+    storm("a tree of a thousand processes", storms.TREE, "completed", "completed", [], agent="tree", report="1000")
 
 
 def memory():
@@ -49,8 +49,8 @@ def workspace():
 
 
 def floods():
-    storm("100 MB of output", storms.OUTPUT, "completed", "completed", ["outputBytes"], seconds=60)
-    storm("100 MB of events", storms.EVENTS, "completed", "completed", [], agent="script", seconds=120, report="202=")
+    storm("100 MB of output", storms.OUTPUT, "completed", "completed", ["outputBytes"])
+    storm("100 MB of events", storms.EVENTS, "completed", "completed", [], agent="script", report="202=")
 
 
 def runner():
@@ -96,7 +96,7 @@ except OSError:
 
 
 def time():
-    storm("a processor burner", storms.PROCESSOR, "failed", "cpu_time_exceeded", ["cpuSeconds"], seconds=60)
+    storm("a processor burner", storms.PROCESSOR, "failed", "cpu_time_exceeded", ["cpuSeconds"])
 
 
 def descriptors():

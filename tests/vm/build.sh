@@ -56,15 +56,28 @@ ExecStart=/bin/sh -c 'mount -o ro /dev/vdb /mnt && exec /mnt/tests/vm/guest.sh'
 # The tests kill much; not this.
 OOMScoreAdjust=-900
 U
-	# Instead of systemd: nothing but what a kernel needs, and the tests.
+	# Instead of systemd: nothing but what a kernel needs, and the tests. With the word vm-v1, v1 controllers beside a v2 tree.
 	cat >"$root/usr/local/sbin/vm-plain" <<'P'
 #!/bin/bash
-for fs in proc:/proc sysfs:/sys devtmpfs:/dev tmpfs:/run tmpfs:/tmp cgroup2:/sys/fs/cgroup; do
+for fs in proc:/proc sysfs:/sys devtmpfs:/dev tmpfs:/run tmpfs:/tmp; do
 	grep -q " ${fs#*:} " /proc/mounts || mount -t "${fs%:*}" none "${fs#*:}"
 done
+mode=plain
+if grep -qw vm-v1 /proc/cmdline; then
+	mode=v1
+	mount -t tmpfs none /sys/fs/cgroup
+	mkdir /sys/fs/cgroup/unified
+	mount -t cgroup2 none /sys/fs/cgroup/unified
+	for controllers in memory pids cpu,cpuacct blkio; do
+		mkdir /sys/fs/cgroup/$controllers
+		mount -t cgroup -o $controllers none /sys/fs/cgroup/$controllers
+	done
+else
+	mount -t cgroup2 none /sys/fs/cgroup
+fi
 ip link set lo up
 mount -o ro /dev/vdb /mnt
-/mnt/tests/vm/guest.sh plain
+/mnt/tests/vm/guest.sh $mode
 systemctl poweroff --force --force
 P
 	chmod 755 "$root/usr/local/sbin/vm-plain"

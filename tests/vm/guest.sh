@@ -1,7 +1,7 @@
 #!/bin/bash
-# guest.sh [plain]: runs in the virtual machine, started by its vm-test.service; /mnt is the second disk. Two lives: in the first
+# guest.sh [plain|v1]: runs in the virtual machine, started by its vm-test.service; /mnt is the second disk. Two lives: in the first
 # Pinfold is installed as pinfold-sandboxd(8) says, then the machine is started again; in the second, into which the service
-# came by itself, the tests run. plain: process 1 is a script instead of systemd, and there is one life. Lines "ok ..." and "FAIL ..." go to the second serial line; the end is "the end".
+# came by itself, the tests run. plain, v1: process 1 is a script instead of systemd, and there is one life. Lines "ok ..." and "FAIL ..." go to the second serial line; the end is "the end".
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 HOME=/root PYTHONDONTWRITEBYTECODE=1
 stty -F /dev/ttyS1 raw -echo
 exec >/dev/ttyS1 2>&1 </dev/null
@@ -20,11 +20,11 @@ last() { # the machine ends; what the journal has of the service goes to the con
 	echo "the end"
 	{
 		echo "--- journal"
-		if [ $mode = plain ]; then tail -n 120 /var/log/sandboxd; else journalctl -b -o cat --no-pager -u pinfold -u lighttpd -u scripted-model | tail -n 120; fi
+		if [ $mode != systemd ]; then tail -n 120 /var/log/sandboxd; else journalctl -b -o cat --no-pager -u pinfold -u lighttpd -u scripted-model | tail -n 120; fi
 		dmesg | tail -n 30
 	} >/dev/ttyS0
 	sync
-	[ $mode = plain ] || systemctl poweroff --force
+	[ $mode != systemd ] || systemctl poweroff --force
 	exit
 }
 answers() {
@@ -49,7 +49,7 @@ keep_alive() {
 run_it() { # run_it NAME COMMAND...: as a service
 	local name=$1
 	shift
-	if [ $mode = plain ]; then
+	if [ $mode != systemd ]; then
 		"$@" >"/var/log/$name" 2>&1 &
 		return
 	fi
@@ -69,7 +69,7 @@ install_it() {
 		--model scripted-model --provider-key-env KEY
 	cat /mnt/tests/instance/extra.conf >>/etc/pinfold/pinfold.conf
 	echo 'include "/etc/pinfold/web-servers/lighttpd.conf"' >/etc/lighttpd/conf-enabled/pinfold.conf
-	if [ $mode = plain ]; then
+	if [ $mode != systemd ]; then
 		keep_alive &
 		ok "lighttpd takes the example" lighttpd -f /etc/lighttpd/lighttpd.conf
 	else
@@ -84,7 +84,7 @@ tests() {
 	for test; do
 		log "$test"
 		case $test in t_vm.py) file=/mnt/tests/vm/$test ;; *) file=/mnt/tests/instance/$test ;; esac
-		timeout 900 "$file" | grep -vE '^[0-9]+ passed, [0-9]+ failed$'
+		timeout 1800 "$file" | grep -vE '^[0-9]+ passed, [0-9]+ failed$'
 		[ "${PIPESTATUS[0]}" -le 1 ] || echo "FAIL $test ended with ${PIPESTATUS[0]}"
 	done
 }
@@ -94,7 +94,7 @@ export PINFOLD_URL=http://127.0.0.1:80 PINFOLD_INSTANCE= PINFOLD_CLI=/usr/bin/pi
 if [ ! -e $life ]; then
 	log "$(uname -r), process 1 is $(readlink /proc/1/exe)"
 	install_it
-	if [ $mode = plain ]; then
+	if [ $mode != systemd ]; then
 		tests t_vm.py
 		last
 	fi

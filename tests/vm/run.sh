@@ -1,6 +1,6 @@
 #!/bin/bash
 # run.sh [TEST...]: the tests of an installed Pinfold in a virtual machine: Debian 12 with its own kernel, emulated (no KVM
-# needed), first with systemd, then with cgroup v2 mounted and no systemd. For make check-vm: run in a build folder with the
+# needed), first with systemd, then without, with cgroup v2 mounted, and with v1 controllers beside a v2 tree. For make check-vm: run in a build folder with the
 # ordinary prefix, as root. The machine gets two disks, both as before afterwards: the system (build.sh), and what `make
 # install` makes of this build, with the tests. Everything is in ./vm; the tests' lines come back over a serial line, the
 # console is in vm/NAME.console. TEST: also these of tests/instance, under systemd. Last line: N passed, N failed.
@@ -42,7 +42,7 @@ machine() {
 		-append "root=/dev/vda rw console=ttyS0 quiet loglevel=3 panic=-1 systemd.show_status=no ${2-}" \
 		-serial file:"$console" -serial file:"$results" 9>&- &
 	qemu=$!
-	for _ in $(seq "${VM_SECONDS:-2400}"); do
+	for _ in $(seq "${VM_SECONDS:-4000}"); do
 		lines=$(wc -l <"$results")
 		[ "$lines" = $shown ] || sed -n "$((shown + 1)),${lines}p" "$results" | tr -d '\r'
 		shown=$lines
@@ -62,5 +62,6 @@ machine() {
 }
 machine systemd
 machine plain init=/usr/local/sbin/vm-plain
+machine v1 "init=/usr/local/sbin/vm-plain vm-v1"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -1,13 +1,15 @@
 #!/usr/bin/python3
-"""An installed Pinfold on the v2 tree: its groups, limits that are in force, deaths, and what stays afterwards. As systemd's
-service, or (VM_MODE=plain) started by a script where there is no systemd and nothing was delegated."""
+"""An installed Pinfold: its groups, limits that are in force, deaths, and what stays afterwards. As systemd's service on the v2
+tree, or started by a script where there is no systemd and nothing was delegated, on the v2 tree (VM_MODE=plain) or with v1
+controllers beside one (VM_MODE=v1)."""
 import re, sys
 sys.path.insert(0, "/mnt/tests/instance")
 from processes import *
 
 mine = token()
-PLAIN = os.environ["VM_MODE"] == "plain"
-TREE = "/sys/fs/cgroup"
+PLAIN, V1 = os.environ["VM_MODE"] != "systemd", os.environ["VM_MODE"] == "v1"
+ALL_TREES = "/sys/fs/cgroup"
+TREE = ALL_TREES + "/unified" if V1 else ALL_TREES
 UNIT = TREE if PLAIN else TREE + "/system.slice/pinfold.service"
 ALL = ("pinfold-sandboxd",) + CHILDREN
 HOLD = """
@@ -38,12 +40,17 @@ def group():
     return os.path.join(UNIT, found[0]) if len(found) == 1 else None
 
 
+def at(controller):
+    """The instance's group in the tree that has that controller."""
+    return f"{ALL_TREES}/{controller}/{os.path.basename(group())}" if V1 else group()
+
+
 def boxes():
     return sorted(n for n in os.listdir(group()) if n[0] == "s" and n[1:].isdigit())
 
 
 def group_of(pid):
-    return TREE + read(f"/proc/{pid}/cgroup").removeprefix("0::")
+    return TREE + next(l for l in read(f"/proc/{pid}/cgroup").splitlines() if l.startswith("0::")).removeprefix("0::")
 
 
 def whole():
@@ -56,7 +63,7 @@ def leftovers():
     left = [(p, program(p)) for p in pids() if os.path.basename(program(p)).startswith("pinfold-") and "model" not in program(p)]
     left += in_boxes()
     left += [l for l in open("/proc/self/mounts") if "pinfold" in l]
-    left += [d for d, _, _ in os.walk(TREE) if "pinfold" in os.path.basename(d)]
+    left += [d for d, _, _ in os.walk(ALL_TREES) if "pinfold" in os.path.basename(d)]
     left += [os.path.join(d, n) for d, _, ns in os.walk("/run/pinfold") for n in ns if n.endswith(".sock")]
     return left
 
@@ -73,19 +80,21 @@ def delegation():
 def groups():
     check("quiet", whole())
     tree = [l.split()[2] for l in open("/proc/self/mounts") if l.split()[2].startswith("cgroup")]
-    check("cgroup v2 alone", tree == ["cgroup2"], tree)
+    check("v1 controllers beside a v2 tree" if V1 else "cgroup v2 alone", tree == ["cgroup2"] + (["cgroup"] * 4 if V1 else []), tree)
     if PLAIN:
         check("nothing was delegated", group_of(pid_of("pinfold-sandboxd")) == TREE + "/")
     else:
         delegation()
-    for where in (UNIT, group()):
+    for controller in ("memory", "pids", "cpu,cpuacct") if V1 else ():
+        check(f"the instance has a group in the tree of {controller}", os.path.isdir(at(controller)), os.listdir(ALL_TREES))
+    for where in () if V1 else (UNIT, group()):
         on = read(where, "cgroup.subtree_control").split()
         check(f"controllers are handed down from {where}", {"memory", "pids", "cpu", "io"} <= set(on), on)
     for name in CHILDREN:
         check(f"{name} is in a group of the instance", group_of(pid_of(name)).startswith(group() + "/"), group_of(pid_of(name)))
     said = open("/var/log/sandboxd").read() if PLAIN else sh("journalctl", "-b", "-o", "cat", "-u", "pinfold.service")
     lacks = [l.split('"')[1] for l in said.splitlines() if "this machine has no wall" in l]
-    check("every wall but what Linux 6.1 lacks", lacks and set(lacks) <= {"landlock truncate", "landlock ioctl", "landlock scopes", "core scheduling"}, lacks)
+    check("every wall but what Linux 6.1 lacks", lacks and set(lacks) - ({"oom group"} if V1 else set()) <= {"landlock truncate", "landlock ioctl", "landlock scopes", "core scheduling"}, lacks)
     bad = [l for l in said.splitlines() if re.search(r": (warn|error|fatal|panic): ", l) and "provider keyless" not in l and "503 not_ready" not in l]
     check("no complaint in the log", bad == [], bad)
 
@@ -118,6 +127,14 @@ def limits_set():
     check("the agent's six processes are in its group", wait_for(lambda: len(read(box, "a/cgroup.procs").split()) == 6), read(box, "a/cgroup.procs"))
     runner = read(box, "r/cgroup.procs").split()
     check("the runner is in its own", len(runner) == 1, runner)
+    limits_v1(boxes()[0]) if V1 else limits_v2(box)
+    held = in_boxes()
+    call("POST", f"/v1/runs/{run}/cancel", b"", mine)
+    check("cancelled", until(mine, run)["status"] == "cancelled")
+    check("its processes and its group are gone", wait_for(lambda: not in_boxes() and not boxes()), (held, in_boxes(), boxes()))
+
+
+def limits_v2(box):
     want = {"a/memory.max": str(256_000_000), "a/memory.swap.max": "0", "a/memory.oom.group": "1", "a/pids.max": "64", "r/pids.max": "32",
             "cpu.weight": "10", "io.weight": "default 10"}
     for name, value in want.items():
@@ -126,10 +143,20 @@ def limits_set():
     check("what the agent holds is counted", int(read(box, "a/memory.current")) > 1 << 20 and read(box, "a/pids.current") == "6")
     rivals = [read(group_of(pid_of(n)), "cpu.weight") for n in CHILDREN]
     check("its weight is below that of our own processes", rivals == ["100"] * 4, rivals)
-    held = in_boxes()
-    call("POST", f"/v1/runs/{run}/cancel", b"", mine)
-    check("cancelled", until(mine, run)["status"] == "cancelled")
-    check("its processes and its group are gone", wait_for(lambda: not in_boxes() and not boxes()), (held, in_boxes(), boxes()))
+
+
+def limits_v1(box):
+    want = {"memory": {"a/memory.limit_in_bytes": 256_000_000 // 4096 * 4096, "a/memory.kmem.tcp.limit_in_bytes": 33554432},
+            "pids": {"a/pids.max": 64, "r/pids.max": 32}, "cpu,cpuacct": {"cpu.shares": 64}}
+    for controller, files in want.items():
+        for name, value in files.items():
+            got = read(at(controller), box, name)
+            check(f"{name} is {value}", got == str(value), got)
+    memory, pids = (os.path.join(at(c), box) for c in ("memory", "pids"))
+    check("the runner's memory is bounded", int(read(memory, "r/memory.limit_in_bytes")) < 1 << 30, read(memory, "r/memory.limit_in_bytes"))
+    check("what the agent holds is counted", int(read(memory, "a/memory.usage_in_bytes")) > 1 << 20 and read(pids, "a/pids.current") == "6")
+    held = [len(read(at(c), box, "a/tasks").split()) for c in ("memory", "pids")]
+    check("the agent's six processes are in its groups of both trees", held == [6, 6], held)
 
 
 def memory_in_force():
@@ -138,6 +165,9 @@ def memory_in_force():
     check("too much memory ends the run, by name", (v["status"], v["error"]) == ("failed", "memory_exceeded"), v)
     check("and nothing else", whole())
     said = sh("dmesg")
+    if V1:
+        check("the kernel took one, and the rest of its group followed", re.search(r"Killed process ([0-9]+) ", said))
+        return
     check("its whole group was killed by the kernel", re.search(r"Tasks in /.*pinfold-.*/a are going to be killed due to memory.oom.group", said)
           and len(set(re.findall(r"Killed process ([0-9]+) ", said))) == 6, [l for l in said.splitlines() if "kill" in l])
 
@@ -216,6 +246,57 @@ def stopped():
     check("its run has failed as restarted", until(mine, run)["error"] == "controller_restarted")
 
 
-for f in (groups, end_to_end, doctor, limits_set, memory_in_force, pids_in_force, bomb, deaths, stopped):
+def cannot_start():
+    """What only an administrator can mend is said once, and not tried again and again."""
+    conf, secret, drop_in = "/etc/pinfold/pinfold.conf", "/etc/pinfold/secrets/run-token", "/etc/systemd/system/pinfold.service.d/x.conf"
+    whole_conf = read(conf)
+
+    def bad_conf():
+        with open(conf, "a") as f:
+            f.write("\nno_such_setting = 1\n")
+
+    def mend_conf():
+        with open(conf, "w") as f:
+            f.write(whole_conf + "\n")
+
+    def no_groups():
+        os.makedirs(os.path.dirname(drop_in))
+        with open(drop_in, "w") as f:
+            f.write("[Service]\nProtectControlGroups=yes\n")
+
+    def mend_groups():
+        os.unlink(drop_in)
+        os.rmdir(os.path.dirname(drop_in))
+
+    cases = (("a configuration that is wrong", bad_conf, mend_conf, "run pinfold config check"),
+             ("a missing secret", lambda: os.rename(secret, secret + ".away"), lambda: os.rename(secret + ".away", secret), "run-token is missing: "),
+             ("control groups that it must not write to", no_groups, mend_groups, "cannot make a group in the cgroup2 tree"))
+    for what, spoil, mend, text in cases:
+        sh("systemctl", "stop", "pinfold")
+        spoil()
+        sh("systemctl", "daemon-reload")
+        sh("systemctl", "reset-failed", "pinfold", good=False)
+        mark = sh("journalctl", "-u", "pinfold", "-n", "0", "--show-cursor").split("cursor: ")[1]
+        started = subprocess.run(["systemctl", "start", "pinfold"], capture_output=True, text=True)
+        wait_for(lambda: shows("ActiveState") == "failed", 60)
+        said = (started.returncode != 0, shows("ActiveState"), shows("Result"), shows("ExecMainStatus"), shows("NRestarts"))
+        check(f"{what}: systemctl start fails, and it stays so", said == (True, "failed", "exit-code", "78", "0"), said)
+        lines = [l for l in sh("journalctl", "-u", "pinfold", "-o", "cat", "--after-cursor", mark).splitlines() if "pinfold-sandboxd: " in l]
+        check(f"{what}: one line says what to mend", len(lines) == 1 and "fatal: " in lines[0] and text in lines[0], lines)
+        check(f"{what}: nothing stays", leftovers() == [], leftovers())
+        mend()
+        sh("systemctl", "daemon-reload")
+        sh("systemctl", "reset-failed", "pinfold")
+        sh("systemctl", "start", "pinfold")
+        check(f"{what}: mended, it starts", whole())
+
+
+def exposure():
+    """By systemd's own measure; docs/security.md says it, tests/check/units.sh that it cannot grow."""
+    said = sh("systemd-analyze", "security", "--no-pager", "pinfold.service").splitlines()[-1]
+    check(f"systemd-analyze security: {said.split(': ')[-1]}", float(re.search(r"pinfold.service: ([0-9.]+)", said)[1]) <= 4.7, said)
+
+
+for f in (groups, end_to_end, doctor, limits_set, memory_in_force, pids_in_force, bomb, deaths, stopped) + (() if PLAIN else (cannot_start, exposure)):
     case(f.__name__, f)
 done()
