@@ -28,9 +28,9 @@ uint64_t rig_ns(void)
 
 struct rig_told *rig_told(struct rig *r, const char *run)
 {
-	for (unsigned i = r->n; i-- > 0;)
-		if (strcmp(r->told[i].run, run) == 0)
-			return &r->told[i];
+	for (unsigned back = 1; back <= RIG_TOLD && back <= r->n; back++)
+		if (strcmp(r->told[(r->n - back) % RIG_TOLD].run, run) == 0)
+			return &r->told[(r->n - back) % RIG_TOLD];
 	return NULL;
 }
 
@@ -160,8 +160,7 @@ int rig_spawn(struct rig *r, const char *run, uint8_t kind, const struct box_lim
 	    result = memfd_create("result", MFD_CLOEXEC);
 	if (upload < 0 || result < 0 || !write_all(upload, what, strlen(what)))
 		fatal("memfd: %m");
-	struct rig_told *t = &r->told[r->n++ % 256];
-	r->n = r->n > 255 ? 255 : r->n;
+	struct rig_told *t = &r->told[r->n++ % RIG_TOLD];
 	*t = (struct rig_told){.listener = -1};
 	snprintf(t->run, sizeof t->run, "%s", run);
 	int ours = fcntl(result, F_DUPFD_CLOEXEC, 3);

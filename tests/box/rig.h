@@ -5,7 +5,7 @@
 #include "tests/patience.h"
 #include <stdbool.h>
 
-enum { RIG_PORT = 9797 };
+enum { RIG_PORT = 9797, RIG_TOLD = 256 };
 
 /* What became of the last box of a run, as the sink was told. */
 struct rig_told {
@@ -23,7 +23,7 @@ struct rig {
 	struct boxes boxes;
 	struct source signals;
 	char dir[64];
-	struct rig_told told[256];
+	struct rig_told told[RIG_TOLD]; /* of the last so many spawns */
 	unsigned n;
 };
 
