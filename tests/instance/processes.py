@@ -30,7 +30,7 @@ def pid_of(name):
 
 def wait_for(what, seconds=30):
     """The first true value of what(), or the last one after the time is up."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * PATIENCE
     while True:
         v = what()
         if v or time.monotonic() > end:

@@ -90,7 +90,7 @@ tests() {
 }
 
 # No root of its own: paths of the instance begin with nothing, and tokens are in this folder.
-export PINFOLD_URL=http://127.0.0.1:80 PINFOLD_INSTANCE= PINFOLD_CLI=/usr/bin/pinfold VM_MODE=$mode
+export PINFOLD_URL=http://127.0.0.1:80 PINFOLD_INSTANCE= PINFOLD_CLI=/usr/bin/pinfold VM_MODE=$mode PINFOLD_PATIENCE=5
 if [ ! -e $life ]; then
 	log "$(uname -r), process 1 is $(readlink /proc/1/exe)"
 	install_it
