@@ -244,16 +244,6 @@ int settings_secrets(const struct settings *c, const char *role)
 	return secrets_of(c, role, log_error);
 }
 
-static void check_secrets(const struct settings *c)
-{
-	for (uint32_t i = 0; i < c->nroles; i++) {
-		int fd = secrets_of(c, c->roles[i].name, unfit);
-		if (fd < 0)
-			fatal("cannot read the secrets: %m");
-		close(fd);
-	}
-}
-
 int settings_load(struct settings *c)
 {
 	int fd = bundle_new("pinfold-conf");
@@ -265,6 +255,11 @@ int settings_load(struct settings *c)
 	if (!decode(c, fd))
 		unfit("pinfold-conf wrote what cannot be read; is it from another version?");
 	check(c);
-	check_secrets(c);
+	for (uint32_t i = 0; i < c->nroles; i++) {
+		int secrets = secrets_of(c, c->roles[i].name, unfit);
+		if (secrets < 0)
+			fatal("cannot read the secrets: %m");
+		close(secrets);
+	}
 	return fd;
 }
