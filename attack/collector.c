@@ -81,7 +81,7 @@ struct tried attack_collect_sparse(void)
 	int fd = open("a.md", O_WRONLY | O_CLOEXEC);
 	signal(SIGXFSZ, SIG_IGN);
 	long rc = -1;
-	for (off_t size = 1l << 40; rc != 0 && size > 1 << 20; size /= 2)
+	for (off_t size = 1L << 40; rc != 0 && size > 1 << 20; size /= 2)
 		rc = ftruncate(fd, size);
 	return left(rc);
 }

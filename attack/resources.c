@@ -202,7 +202,7 @@ struct tried attack_use_file_size(void)
 {
 	int fd = open("/tmp/attack-large", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	signal(SIGXFSZ, SIG_IGN);
-	struct tried t = refused(ftruncate(fd, 1l << 40));
+	struct tried t = refused(ftruncate(fd, 1L << 40));
 	unlink("/tmp/attack-large");
 	return t;
 }

@@ -125,7 +125,7 @@ int main(int argc, char **argv)
 		fputs("usage: raw_fcgi SOCKET\n", stderr);
 		return 2;
 	}
-	strcpy(a.sun_path, argv[1]);
+	memcpy(a.sun_path, argv[1], strlen(argv[1]) + 1);
 	(void)unlink(argv[1]);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (listener < 0 || bind(listener, (struct sockaddr *)&a, sizeof a) != 0 || chmod(argv[1], 0666) != 0 ||

@@ -19,7 +19,7 @@ static const char *const verdicts[DOCTOR__COUNT] = {"ok", "skipped", "warn", "er
 static const struct doctor_check *const families[] = {doctor_running, doctor_conf, doctor_secrets,
 						      doctor_files,   doctor_host, doctor_service,
 						      doctor_store,   doctor_web,  doctor_box};
-enum { FAMILIES = sizeof families / sizeof *families };
+enum { FAMILIES = sizeof families / sizeof families[0] };
 
 void found(struct doctor *d, enum verdict verdict, const char *fmt, ...)
 {

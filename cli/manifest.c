@@ -116,14 +116,16 @@ static bool verify_one(void *with, const char *name, uint64_t size, const char *
 	uint64_t found = 0;
 	own_fd int fd = openat(v->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
-	const char *why = fd < 0 || fstat(fd, &st) != 0 ? strerror(errno) : NULL;
+	const char *why = NULL;
 
-	/* Before it is read: it may be a hole of terabytes. */
-	if (why == NULL && !S_ISREG(st.st_mode))
+	if (fd < 0 || fstat(fd, &st) != 0)
+		why = strerror(errno);
+	else if (!S_ISREG(st.st_mode))
 		why = "is not a regular file";
-	else if (why == NULL && (uint64_t)st.st_size != size)
+	/* Before it is read: it may be a hole of terabytes. */
+	else if ((uint64_t)st.st_size != size)
 		why = "has another size than the manifest says";
-	else if (why == NULL && !sha256_fd(fd, is, &found))
+	else if (!sha256_fd(fd, is, &found))
 		why = "cannot be read";
 	if (why == NULL) {
 		hex(is, sizeof is, is_hex);
