@@ -34,10 +34,15 @@ static inline enum err lack_error(void)
 	return lack_told(errno);
 }
 
-/* What it is told as if it is a want that passes, else what the caller says that it is. */
+/* Does it pass? */
+static inline bool lack(void)
+{
+	return lack_error() != ERR_INTERNAL_ERROR;
+}
+
+/* What it is told as if it passes, else what the caller says that it is. */
 static inline enum err lack_or(enum err otherwise)
 {
-	enum err e = lack_error();
-	return e == ERR_INTERNAL_ERROR ? otherwise : e;
+	return lack() ? lack_error() : otherwise;
 }
 #endif

@@ -3,6 +3,7 @@
 #include "gen/bundle_msg.h"
 #include "lib/chan.h"
 #include "lib/digest.h"
+#include "lib/lack.h"
 #include "lib/text.h"
 #include "steward/flags.h"
 #include "steward/verdict.h"
@@ -59,12 +60,21 @@ static void put_uploaded(struct jw *w, const struct run *r, bool result)
 	uint64_t op;
 	struct bn_source s;
 	uint8_t sha[32];
+	int got = 0;
 	if (!bundle_open(&b, r->upload_fd, BN_MAXFRAME))
 		return;
-	while (bundle_next(&b, &frame, &n) > 0)
-		if (wire_peek(frame, n, &number, &op) && number == BN_SOURCE && bn_get_source(frame, n, &s) &&
-		    sha256(s.content.p, s.content.n, sha) && !(result && change_of(r, s.path) != NULL))
+	errno = 0;
+	while (!buf_failed(w->b) && (got = bundle_next(&b, &frame, &n)) > 0) {
+		if (!wire_peek(frame, n, &number, &op) || number != BN_SOURCE || !bn_get_source(frame, n, &s))
+			continue;
+		if (!sha256(s.content.p, s.content.n, sha))
+			buf_fail(w->b, errno);
+		else if (!(result && change_of(r, s.path) != NULL))
 			put_file(w, s.path, s.content.n, sha, false);
+	}
+	/* A list that is short for want of memory must not look whole. */
+	if (got < 0 && lack())
+		buf_fail(w->b, errno);
 	bundle_close(&b);
 }
 
@@ -183,7 +193,12 @@ void report_summary(struct buf *out, const struct run *r)
 		text_clean(&text, (const char *)r->summary.p, r->summary.n, TEXT_BODY, cap);
 		jw_init(&w, &quoted);
 		jw_strn(&w, (const char *)text.p, text.n);
-		if (!buf_failed(&text) && !buf_failed(&quoted) && quoted.n <= SUMMARY_JSON) {
+		bool failed = buf_failed(&text) || buf_failed(&quoted);
+		if (failed && lack()) {
+			buf_fail(out, errno);
+			return;
+		}
+		if (!failed && quoted.n <= SUMMARY_JSON) {
 			buf_add(out, quoted.p, quoted.n);
 			return;
 		}
@@ -196,7 +211,10 @@ static void put_raw(struct jw *w, const char *key, void (*write)(struct buf *, c
 	buf_init(&b, 70000);
 	write(&b, r);
 	jw_key(w, key);
-	if (buf_failed(&b) || b.n == 0)
+	bool failed = buf_failed(&b);
+	if (failed && lack())
+		buf_fail(w->b, errno);
+	if (failed || b.n == 0)
 		jw_null(w);
 	else
 		jw_raw(w, b.p, b.n);
@@ -209,6 +227,8 @@ void report_result(struct buf *out, const struct run *r)
 	struct jw w;
 	if (sha256(r->patch.p, r->patch.n, sum))
 		hex(sum, sizeof sum, text);
+	else
+		buf_fail(out, errno);
 	jw_init(&w, out);
 	jw_open(&w, '{');
 	jw_kint(&w, "version", 1);

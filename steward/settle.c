@@ -94,12 +94,17 @@ static enum err finish(struct app *app, struct run *r)
 				  .exit_code = r->exit_code,
 				  .terminal_reason = reason_name(r->reason),
 				  .error = r->error == ERR_OK ? "" : err_code(r->error)};
-	if (!buf_failed(&summary))
-		m.summary = (struct wire_bytes){summary.p, (uint32_t)summary.n};
-	if (!buf_failed(&changes))
-		m.changed_files = (struct wire_bytes){changes.p, (uint32_t)changes.n};
-	if (!buf_failed(&verification))
-		m.verification = (struct wire_bytes){verification.p, (uint32_t)verification.n};
+	const struct {
+		const struct buf *from;
+		struct wire_bytes *to;
+	} texts[] = {{&summary, &m.summary}, {&changes, &m.changed_files}, {&verification, &m.verification}};
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		/* What is too long is left out; what there was no memory for must not be. */
+		if (!buf_failed(texts[i].from))
+			*texts[i].to = (struct wire_bytes){texts[i].from->p, (uint32_t)texts[i].from->n};
+		else if (lack())
+			return lack_error();
+	}
 	enum err e = tell_heard(app, st_call_run_finish(app->store, &m, NULL, &answer, NULL));
 	if (e == ERR_OK)
 		log_info("run %s of %s ended: %s (%s)", r->run, r->tenant,
@@ -136,7 +141,9 @@ bool settle_try(struct app *app, struct run *r)
 		return false;
 	if (e != ERR_OK && r->error == ERR_OK) {
 		run_fail(r, e, REASON_ARTIFACTS_NOT_STORED);
-		(void)put_artifacts(app, r);
+		r->artifacts &= ~(1u << ART_RESULT); /* it says that all went well */
+		if (passes(put_artifacts(app, r)))
+			return false;
 	}
 	if (!r->revoked)
 		(void)tell_revoke(app, r);

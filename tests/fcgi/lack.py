@@ -95,10 +95,34 @@ def sweep(what, kind, why):
     return heard
 
 
+def listener():
+    """Where it cannot be watched, or what it has not be taken, nobody waits for the next connection until the main thread has it
+    watched again. Each of these would wait for ever."""
+    for what, kind, why in (("descriptors", FD, errno.EMFILE), ("descriptors of the machine", FD, errno.ENFILE), ("memory", FD, errno.ENOMEM)):
+        control.arm("fcgi", kind, ERRNO, why, countdown=1, times=3)
+        a = tried(request("GET", "/healthz"))
+        check(f"three accepts without {what}, and the connection is taken", a is not None and a.status == 200 and control.fired("fcgi") == 3,
+              (a, control.fired("fcgi")))
+        control.clear()
+    # Of one that says nothing two things are asked: to be woken by it, and by the next one.
+    for times in (2, 4):
+        control.arm("fcgi", MEM, ERRNO, errno.ENOMEM, countdown=1, times=times)
+        with connect(rig.path):
+            for _ in range(1000):
+                if control.fired("fcgi") == times:
+                    break
+                time.sleep(0.01)
+        check(f"the listener could not be watched {times - 1} times", control.fired("fcgi") == times, control.fired("fcgi"))
+        control.clear()
+        a = tried(request("GET", "/healthz"))
+        check("and the next connection is taken", a is not None and a.status == 200, a)
+
+
 control = Control(os.path.join(os.environ.get("TMPDIR", "/tmp"), f"pinfold-lack.{os.getpid()}"))
 os.environ["PINFOLD_TEST_FAULT"] = control.folder + "/control"
 ids = start()
 try:
+    listener()
     for what, kind, why in (("no memory", MEM, errno.ENOMEM), ("no descriptors", FD, errno.EMFILE), ("no descriptors to receive", RECV, errno.EMFILE),
                             ("no room", WRITE, errno.ENOSPC), ("a disk that does not read", READ, errno.EIO)):
         heard = sweep(what, kind, why)
