@@ -6,6 +6,7 @@
  * Descriptors are given by sandboxd (lib/place.h): 3 control, 4 configuration, 6 the listening socket.
  */
 #include "fcgi/pool.h"
+#include "handlers/known.h"
 #include "lib/chan.h"
 #include "lib/conf.h"
 #include "lib/confine.h"
@@ -69,6 +70,9 @@ int main(void)
 	app.empty = bundle_new("empty");
 	if (app.empty < 0 || !bundle_seal(app.empty))
 		fatal("cannot make a descriptor: %m");
+	app.known = known_new();
+	if (app.known == NULL)
+		fatal("no memory");
 	pool.app = &app;
 	pool.store_path = store;
 	pool.listener = CHILD_FD_LISTEN;

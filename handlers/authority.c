@@ -1,11 +1,13 @@
 /*
  * Reads the Authorization value, or a device's cookie in a request of our own page, asks stored whose token it is, and
  * holds the principal against the route's row. Trusts nothing the web server says about users; only PINFOLD_TENANT, and
- * that only to narrow. Never keeps a token: the only thing that leaves this file is its public id and its hash.
+ * that only to narrow. Never keeps a token: the only thing that leaves this file is its public id and its hash, to
+ * stored and to known.c.
  */
 #include "handlers/authority.h"
 #include "gen/store_msg.h"
 #include "handlers/cookie.h"
+#include "handlers/known.h"
 #include "lib/ask.h"
 #include "lib/num.h"
 #include "lib/secret.h"
@@ -13,13 +15,13 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char scheme[] = "Bearer ";
 static const char absent[] = "No Authorization header arrived. Send the token as \"Authorization: Bearer ...\"; if you "
 			     "did, the web server drops it (Apache needs \"CGIPassAuth On\").";
 
-enum err authority_check(const struct conf *conf, struct ask *a, const struct arrival *in, struct principal *who,
+enum err authority_check(const struct app *app, struct ask *a, const struct arrival *in, struct principal *who,
 			 const char **say)
 {
-	static const char scheme[] = "Bearer ";
 	char cookie[PRINCIPAL_TOKEN_LEN + 1];
 	const char *token = cookie;
 	*say = NULL;
@@ -30,15 +32,14 @@ enum err authority_check(const struct conf *conf, struct ask *a, const struct ar
 	} else if (!cookie_find(in, cookie)) {
 		*say = absent;
 		return ERR_UNAUTHORIZED;
-	} else if (!origin_ours(conf, in)) {
+	} else if (!origin_ours(app->conf, in)) {
 		wipe(cookie, sizeof cookie);
 		return ERR_CROSS_ORIGIN_REFUSED;
 	}
 	enum principal_kind kind;
-	char id[PRINCIPAL_ID_LEN + 1];
-	uint8_t hash[32];
+	struct proof proof;
 	/* The form has no comma and no blank, so two joined headers never pass. */
-	enum err e = principal_parse(token, strlen(token), &kind, id, hash);
+	enum err e = principal_parse(token, strlen(token), &kind, proof.id, proof.hash);
 	wipe(cookie, sizeof cookie);
 	if (e != ERR_OK)
 		return e;
@@ -46,25 +47,39 @@ enum err authority_check(const struct conf *conf, struct ask *a, const struct ar
 	if (token == cookie && kind != PRINCIPAL_DEVICE)
 		return ERR_UNAUTHORIZED;
 	/* What it claims to be; only a later line makes it so. */
-	snprintf(who->by, sizeof who->by, "unproven %s:%s", kind == PRINCIPAL_API ? "api" : "device", id);
-	struct st_principal question = {.token_id = id, .hash = {hash, sizeof hash}};
+	snprintf(who->by, sizeof who->by, "unproven %s:%s", kind == PRINCIPAL_API ? "api" : "device", proof.id);
+	struct st_principal question = {.token_id = proof.id, .hash = {proof.hash, sizeof proof.hash}};
 	struct st_principal_is answer;
 	e = st_call_principal(a, &question, NULL, &answer, NULL);
-	wipe(hash, sizeof hash);
 	/* Whatever else went wrong says nothing about the token. */
 	if (e == ERR_DEVICE_EXPIRED)
 		return e;
 	if (e != ERR_OK && e != ERR_UNAUTHORIZED)
 		return err_row(e)->status >= 500 ? e : ERR_INTERNAL_ERROR;
-	if (e != ERR_OK || answer.kind != kind)
+	if (e != ERR_OK || answer.kind != kind) {
+		known_drop(app->known, &proof);
 		return ERR_UNAUTHORIZED;
+	}
 	*who = (struct principal){.kind = answer.kind, .rights = answer.rights};
 	snprintf(who->tenant, sizeof who->tenant, "%s", answer.tenant);
-	snprintf(who->id, sizeof who->id, "%s", id);
+	snprintf(who->id, sizeof who->id, "%s", proof.id);
 	snprintf(who->label, sizeof who->label, "%s", answer.label);
 	/* created_by takes 64 bytes; the public id is always short, a label may not be. */
-	snprintf(who->by, sizeof who->by, "%s:%s", kind == PRINCIPAL_API ? "api" : "device", id);
+	snprintf(who->by, sizeof who->by, "%s:%s", kind == PRINCIPAL_API ? "api" : "device", proof.id);
+	if (kind == PRINCIPAL_API)
+		known_keep(app->known, &proof, who);
 	return ERR_OK;
+}
+
+bool authority_guess(const struct app *app, const struct arrival *in, struct principal *who, struct proof *proof)
+{
+	enum principal_kind kind;
+	const char *token = in->authorization;
+	if (app->known == NULL || token == NULL || strncmp(token, scheme, sizeof scheme - 1) != 0)
+		return false;
+	token += sizeof scheme - 1;
+	return principal_parse(token, strlen(token), &kind, proof->id, proof->hash) == ERR_OK &&
+	       kind == PRINCIPAL_API && known_find(app->known, proof, who);
 }
 
 enum err authority_permit(const struct principal *who, const struct route *route, const char *vhost_tenant)

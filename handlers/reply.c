@@ -20,6 +20,13 @@ void reply_head(struct reply *rp, struct reply_head head)
 {
 	if (rp->status != 0)
 		return;
+	if (rp->prove != NULL) {
+		bool (*prove)(void *ctx, struct reply *rp) = rp->prove;
+		rp->prove = NULL;
+		rp->replaced = !prove(rp->prove_ctx, rp);
+		if (rp->replaced)
+			return;
+	}
 	rp->status = head.status;
 	head.request_id = rp->request_id;
 	if (!rp->out.head(rp->out.ctx, &head))
@@ -28,7 +35,7 @@ void reply_head(struct reply *rp, struct reply_head head)
 
 void reply_body(struct reply *rp, const void *p, size_t n)
 {
-	if (!rp->failed && n > 0 && !rp->out.body(rp->out.ctx, p, n))
+	if (!rp->failed && !rp->replaced && n > 0 && !rp->out.body(rp->out.ctx, p, n))
 		rp->failed = true;
 }
 

@@ -32,6 +32,11 @@ struct reply_out {
 
 struct reply {
 	struct reply_out out;
+	/* Not NULL: who asks is only guessed. Called once, before anything is said; false: it has said something else.
+	 */
+	bool (*prove)(void *ctx, struct reply *rp);
+	void *prove_ctx;
+	bool replaced; /* by what prove said */
 	const char *request_id;
 	unsigned status; /* 0: nothing was sent yet */
 	enum err error;

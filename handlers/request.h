@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 struct ask;
+struct known;
 
 enum { BODY_BROKEN = -1, BODY_LATE = -2 };
 /* Where the body comes from. read gives 1..n bytes, 0 at the whole body's end, BODY_BROKEN when it broke
@@ -55,7 +56,7 @@ struct arrival {
 	char id[65]; /* the request id: PINFOLD_REQUEST_ID of the web server's configuration, or a UUID of ours */
 };
 
-/* Stage 2: who asks. Only authority_check() makes one. */
+/* Stage 2: who asks. Only authority_check() makes one; authority_guess() repeats one that it made before. */
 struct principal {
 	char tenant[129];
 	char label[161];
@@ -64,12 +65,19 @@ struct principal {
 	unsigned kind, rights;
 };
 
+/* A token as stored knows it: its public id, and the SHA-256 of the whole. */
+struct proof {
+	char id[17];
+	uint8_t hash[32];
+};
+
 /* Everything that lives as long as the process; handlers only read it. */
 struct app {
 	const struct conf *conf;
 	atomic_uint up;      /* enum child_up: who of the others serves */
 	atomic_uint *pauses; /* of handle_front, now */
 	int empty;           /* a descriptor of nothing, for questions that need none */
+	struct known *known; /* of authority.c; NULL: stored is asked first, always */
 };
 
 /* Stage 3: what a handler gets. who is NULL exactly on routes for anyone. */
@@ -77,6 +85,8 @@ struct request {
 	const struct app *app;
 	const struct arrival *in;
 	const struct principal *who;
+	/* NULL: stored has said who asks. Otherwise it must be asked with this, before anything is done or said. */
+	const struct proof *proof;
 	const struct conf_tenant *tenant;
 	const struct route *route;
 	const char *arg[ROUTE_ARGS]; /* path segments; a run id has its shape checked already */

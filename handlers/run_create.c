@@ -10,6 +10,7 @@
 #include "handlers/query.h"
 #include "handlers/reply.h"
 #include "handlers/request.h"
+#include "handlers/runs.h"
 #include "lib/ask.h"
 #include "lib/chan.h"
 #include "lib/lack.h"
@@ -50,7 +51,7 @@ static int give(const struct request *rq, const struct buf *b, const char *name,
 }
 
 /* id becomes the run's: another one where the idempotency key names a run that was made before. */
-static enum err store_run(struct request *rq, const struct canon_run *run, char id[RUN_ID])
+static enum err store_run(struct request *rq, struct reply *rp, const struct canon_run *run, char id[RUN_ID])
 {
 	own_fd int summary_made = -1, upload_made = -1;
 	own_buf struct buf summary, upload;
@@ -83,7 +84,9 @@ static enum err store_run(struct request *rq, const struct canon_run *run, char 
 	if (fds[0] < 0 || fds[1] < 0)
 		return lack_error();
 	struct st_run_state state;
+	run_prove(rq, &m.token_id, &m.token_hash);
 	enum err e = st_call_run_create(rq->ask, &m, fds, &state, NULL);
+	run_proven(rp, e);
 	if (e == ERR_OK && id_valid(state.run))
 		(void)snprintf(id, RUN_ID, "%s", state.run);
 	return e;
@@ -112,7 +115,7 @@ void handle_run_create(struct request *rq, struct reply *rp)
 		return;
 	}
 	uuid4(id);
-	e = store_run(rq, run, id);
+	e = store_run(rq, rp, run, id);
 	if (e != ERR_OK) {
 		reply_store_error(rp, e, rq->ask);
 		return;

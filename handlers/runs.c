@@ -27,10 +27,26 @@ bool run_no_query(struct request *rq, struct reply *rp)
 	return e == ERR_OK;
 }
 
+void run_prove(const struct request *rq, const char **id, struct wire_bytes *hash)
+{
+	if (rq->proof == NULL)
+		return;
+	*id = rq->proof->id;
+	*hash = (struct wire_bytes){rq->proof->hash, sizeof rq->proof->hash};
+}
+
+void run_proven(struct reply *rp, enum err e)
+{
+	if (e != ERR_UNAUTHORIZED)
+		rp->prove = NULL;
+}
+
 bool run_fetch(struct request *rq, struct reply *rp, struct st_run_is *run, int *fd)
 {
 	struct st_run_get question = {.tenant = rq->who->tenant, .run = rq->arg[0]};
+	run_prove(rq, &question.token_id, &question.token_hash);
 	enum err e = st_call_run_get(rq->ask, &question, NULL, run, fd);
+	run_proven(rp, e);
 	if (e == ERR_OK && run->state >= RUN_STATE__COUNT) {
 		if (fd != NULL)
 			close(*fd);

@@ -9,6 +9,10 @@
 /* Asks for the run of arg[0]; answers the error itself. The pointers in *run live until the next question
  * on rq->ask. *fd, if wanted, is the request summary and the caller's to close. */
 bool run_fetch(struct request *rq, struct reply *rp, struct st_run_is *run, int *fd);
+/* Puts the proof of who asks into the question, where there is one to give. */
+void run_prove(const struct request *rq, const char **id, struct wire_bytes *hash);
+/* What stored said to a question with run_prove's proof: whether it vouches for who asks. */
+void run_proven(struct reply *rp, enum err e);
 /* No query is taken here: answers the error itself. */
 bool run_no_query(struct request *rq, struct reply *rp);
 bool run_terminal(uint8_t state);

@@ -12,6 +12,7 @@
 #include "store/t_idempotency.h"
 #include "store/t_run.h"
 #include "store/t_tenant.h"
+#include "store/t_token.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,6 +108,8 @@ static enum err take(struct txn *t, struct wire_bytes bytes, int fd, uint64_t ma
 static enum err op_run_create(struct txn *t, const struct st_run_create *m, int *fds, struct st_run_state *a, int *out)
 {
 	(void)out;
+	if (!token_vouched(t, m->token_id, m->token_hash, m->tenant))
+		return ERR_UNAUTHORIZED;
 	if (!tenant_exists(t, m->tenant))
 		return ERR_TENANT_NOT_FOUND;
 	if (m->fingerprint.n != 32)
@@ -148,6 +151,8 @@ static enum err op_run_get(struct txn *t, const struct st_run_get *m, int *fds, 
 {
 	(void)fds;
 	struct rec_run r;
+	if (!token_vouched(t, m->token_id, m->token_hash, m->tenant))
+		return ERR_UNAUTHORIZED;
 	enum err e = run_load(t, m->tenant, m->run, &r);
 	if (e != ERR_OK)
 		return e;

@@ -1,5 +1,6 @@
 /* The table of tokens. */
 #include "store/t_token.h"
+#include "lib/secret.h"
 #include "lib/token.h"
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,15 @@ bool token_get(struct txn *t, const char *token_id, struct rec_token *out)
 		return true;
 	txn_fail(t, ERR_INTERNAL_ERROR);
 	return false;
+}
+
+bool token_vouched(struct txn *t, const char *token_id, struct wire_bytes hash, const char *tenant)
+{
+	struct rec_token r;
+	return token_id[0] == '\0' ||
+	       (token_get(t, token_id, &r) && r.kind == PRINCIPAL_API && strcmp(r.tenant, tenant) == 0 &&
+		secret_equal(r.hash.p, r.hash.n, hash.p, hash.n) && !r.revoked &&
+		(r.expires_at == 0 || r.expires_at > t->now));
 }
 
 void token_put(struct txn *t, const char *token_id, const struct rec_token *r)

@@ -4,6 +4,8 @@
 #include "gen/records.h"
 #include "store/txn.h"
 bool token_get(struct txn *t, const char *token_id, struct rec_token *out);
+/* Is it a valid API token of this tenant? True also for an empty id: who asks has asked PRINCIPAL before. */
+bool token_vouched(struct txn *t, const char *token_id, struct wire_bytes hash, const char *tenant);
 void token_put(struct txn *t, const char *token_id, const struct rec_token *r);
 /* Every token of every tenant; the callee picks. False from row ends it. */
 typedef bool token_row(void *with, const char *token_id, const struct rec_token *r);

@@ -85,6 +85,11 @@ class Store:
             raise Fail(RUN_NOT_FOUND)
         return self.runs[key]
 
+    def vouch(self, tag, digest, tenant):
+        t = self.tokens.get(tag)
+        if tag and (t is None or t[:2] != (digest, tenant)):
+            raise Fail(UNAUTHORIZED)
+
     def answer(self, number, r, fds):
         if number == 5 and self.full:
             raise Fail(STORAGE_FULL)
@@ -127,6 +132,7 @@ class Store:
                 raise Fail(QUEUE_FULL)
             by, request, key = r.str(), r.str(), r.str()
             blobs = [r.bytes() or os.pread(fd, 10 << 20, 0) for fd in fds]
+            self.vouch(r.str(), r.bytes(), tenant)
             body = hashlib.sha256(blobs[0]).digest()
             if key and (tenant, key) in self.keys:
                 known, was = self.keys[tenant, key]
@@ -143,7 +149,9 @@ class Store:
                 events=[(1, now, "e-1", "run.queued", b"{}")])
             return 21, Writer().u8(QUEUED).u8(0).u8(1).str(run), []
         if number == 22:
-            x = self.run(r)
+            tenant, run = r.str(), r.str()
+            self.vouch(r.str(), r.bytes(), tenant)
+            x = self.run(Reader(Writer().str(tenant).str(run).b))
             ended = x["state"] >= COMPLETED
             w = Writer().str(x["run"]).u8(x["state"]).u8(x["phase"]).u8(x["cancel"])
             w.str(x["agent"]).str(x["profile"]).str(x["provider"]).str(x["model"])

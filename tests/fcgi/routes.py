@@ -47,13 +47,49 @@ def create():
           s["limits"] == {"maxSteps": 12, "wallTimeSeconds": 180, "approvalWaitSeconds": 600} and
           s["files"][0] == {"path": "calc.py", "size": 8, "sha256": hashlib.sha256("x = \u20ac\n".encode()).hexdigest()}, s)
     check("the budget is steps and two", (x["steps"], x["most"]) == (12, 14), x)
-    check("who made it is recorded without the secret", x["by"].startswith("api:") and rig.token.split("_")[-1] not in x["by"], x["by"])
+    check("who made it is recorded without the secret", x["by"].startswith("api:") and rig.token[-43:] not in x["by"], x["by"])
     check("the upload holds the files", b"calc.py" in x["upload"] and "x = \u20ac\n".encode() in x["upload"])
     check("a device may not create", refused(ask(rig.path, request("POST", "/v1/runs", rig.device, json.dumps(BODY).encode())), 403, "forbidden"))
     n = len(rig.store.runs)
     post("/v1/runs", dict(BODY, checks=[]))
     check("a refused request reaches no store", len(rig.store.runs) == n)
     return run
+
+
+def revoked(run):
+    """Who was known is not believed any more from the moment on in which the store does not."""
+    store, token = rig.store, rig.store.token("main")
+    path, body = "/v1/runs/" + run, json.dumps(BODY).encode()
+
+    def send(method, path, token, body=None):
+        before = len(store.asked)
+        return ask(rig.path, request(method, path, token, body)), store.asked[before:]
+    a, said = send("GET", path, token)
+    check("a token that is not known is asked about first", a.status == 200 and said[-2:] == [10, 22], said)
+    a, said = send("GET", path, token)
+    check("one that is, in the same question", a.status == 200 and said[-1:] == [22] and 10 not in said, said)
+    a, said = send("POST", "/v1/runs", token, body)
+    check("also where something is done", a.status == 202 and said[-1:] == [20] and 10 not in said, said)
+    a, said = send("POST", "/v1/runs", token, b"{")
+    check("a refusal is asked about before it is said", refused(a, 400, "invalid_json") and said[-1:] == [10], (a, said))
+    a, said = send("DELETE", path, token)
+    check("other routes ask first", said[-2:][0] == 10, said)
+    a, _ = send("GET", path, store.token("other"))
+    check("another tenant's run is none", refused(a, 404, "run_not_found"), a)
+    a, _ = send("GET", path, token[:-43] + "A" * 43)
+    check("another secret is another token", refused(a, 401, "unauthorized"), a)
+    tag, runs = token[4:20], len(store.runs)
+    for method, path, body, why in (("GET", path, None, "a look"), ("GET", "/v1/runs/none", None, "a look at nothing"),
+                                    ("POST", "/v1/runs", body, "a creation"), ("POST", "/v1/runs", b"{", "a body that is none"),
+                                    ("GET", path + "?x=1", None, "a query that is none"), ("GET", "/v1/runs/!", None, "an id that is none")):
+        send("GET", "/v1/runs/" + run, token)
+        gone = store.tokens.pop(tag)
+        a, _ = send(method, path, token, body)
+        check(f"revoked: {why} is refused", refused(a, 401, "unauthorized"), a)
+        a, said = send(method, path, token, body)
+        check(f"revoked: and it is forgotten ({why})", refused(a, 401, "unauthorized") and 10 in said and 20 not in said and 22 not in said, (a, said))
+        store.tokens[tag] = gone
+    check("nothing was done for it", len(store.runs) == runs, store.runs)
 
 
 def snapshot(run):
@@ -576,7 +612,7 @@ def full_table():
 try:
     out_of_files(); no_idle_to_end(); growth(); full_table()
     run = create()
-    snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); devices(); rows(); limits(); readiness()
+    revoked(run); snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); devices(); rows(); limits(); readiness()
     check("the process lives", rig.alive())
 finally:
     status = rig.stop()

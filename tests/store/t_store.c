@@ -17,6 +17,21 @@
 #include "tests/store/steps.h"
 #include <cmocka.h>
 
+/* What PRINCIPAL says of a token, what is asked with it says as well, before anything else. */
+static void vouched(const char *tenant, const struct st_principal *p, enum err want)
+{
+	struct st_run_get g = {.tenant = tenant, .run = "vouched", .token_id = p->token_id, .token_hash = p->hash};
+	struct st_run_create m = rig_run(tenant, "vouched");
+	struct st_run_is is;
+	struct st_run_state s;
+	m.token_id = p->token_id;
+	m.token_hash = p->hash;
+	m.fingerprint.n = 0;
+	assert_int_equal(FCGI(st_call_run_get(fcgi, &g, NULL, &is, NULL)),
+			 want == ERR_OK ? ERR_RUN_NOT_FOUND : ERR_UNAUTHORIZED);
+	assert_int_equal(FCGI(rig_create(fcgi, &m, &s)), want == ERR_OK ? ERR_INVALID_REQUEST : ERR_UNAUTHORIZED);
+}
+
 static void principals(void **state)
 {
 	(void)state;
@@ -40,8 +55,11 @@ static void principals(void **state)
 	assert_string_equal(is.label, "ci");
 	assert_int_equal(is.kind, 1);
 	assert_int_equal(is.rights, 3);
+	vouched("acme", &p, ERR_OK);
+	vouched("other", &p, ERR_UNAUTHORIZED);
 	p.hash.p = wrong;
 	assert_int_equal(FCGI(st_call_principal(fcgi, &p, NULL, &is, NULL)), ERR_UNAUTHORIZED);
+	vouched("acme", &p, ERR_UNAUTHORIZED);
 	p.hash = (struct wire_bytes){hash, 31};
 	assert_int_equal(FCGI(st_call_principal(fcgi, &p, NULL, &is, NULL)), ERR_UNAUTHORIZED);
 	p.hash.n = 32;
@@ -68,12 +86,14 @@ static void principals(void **state)
 	assert_int_equal(st_call_token_revoke(admin, &r, NULL, &ok, NULL), ERR_OK);
 	assert_int_equal(st_call_token_revoke(admin, &r, NULL, &ok, NULL), ERR_OK);
 	assert_int_equal(FCGI(st_call_principal(fcgi, &p, NULL, &is, NULL)), ERR_UNAUTHORIZED);
+	vouched("acme", &p, ERR_UNAUTHORIZED);
 
 	c = (struct st_token_create){
 	    .tenant = "acme", .kind = 1, .token_id = "old", .hash = {hash, 32}, .expires_at = clock_ms() - 1};
 	assert_int_equal(st_call_token_create(admin, &c, NULL, &ok, NULL), ERR_OK);
 	p.token_id = "old";
 	assert_int_equal(FCGI(st_call_principal(fcgi, &p, NULL, &is, NULL)), ERR_UNAUTHORIZED);
+	vouched("acme", &p, ERR_UNAUTHORIZED);
 }
 
 static void creation(void **state)
