@@ -10,6 +10,8 @@ check "nothing is left to be filled in" "! grep -n '@[a-z]*@' $files"
 for name in $(grep -oE '(stored|fcgi|gateway|steward|shared_group) = \\"pinfold[a-z-]*' "$src/cli/cmd_setup.c" | sed 's/.*"//' | sort -u); do
 	check "sysusers.d makes $name" "grep -qE '^[ug] $name ' etc/systemd/sysusers.d/pinfold.conf"
 done
+# What only an administrator can mend is not tried again.
+check "the unit knows the status of the unfit" "grep -qx 'RestartPreventExitStatus=$(sed -n 's/.*UNFIT = \([0-9]*\).*/\1/p' "$src/lib/die.h")' etc/systemd/pinfold.service"
 if command -v systemd-analyze >/dev/null; then
 	# The program need not be installed for this.
 	sed "s,^ExecStart=.*,ExecStart=$PWD/sandboxd/pinfold-sandboxd," etc/systemd/pinfold.service >"$work/pinfold.service"
