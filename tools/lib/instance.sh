@@ -200,9 +200,11 @@ instance_start() {
 }
 
 # again sandboxd|web: starts what has ended, as the service unit does: after 0.1 s, and while it keeps ending within
-# 2 s, after pauses that double. The sixth such end in a row is the last.
+# 2 s, after pauses that double. The sixth such end in a row is the last; so is the first that only mending helps (78).
 again() {
-	local name=$1 ms
+	local name=$1 pid=pid_$1 ms
+	wait "${!pid}" 2>/dev/null
+	[ $? != 78 ] || stop_with "$name cannot start; the lines above say what to mend"
 	[ $((SECONDS - inst_since[$name])) -le 2 ] || inst_quick[$name]=0
 	inst_quick[$name]=$((${inst_quick[$name]:-0} + 1))
 	[ "${inst_quick[$name]}" -lt 6 ] || stop_with "$name ended six times in a row within 2 s of its start; the lines above say why"
