@@ -106,13 +106,13 @@ static void tell(struct request *rq, struct reply *rp, const char *label, const 
 	char *cookie = NULL;
 	own_buf struct buf b;
 	struct jw w;
+	buf_init(&b, 4096);
 	if (done->expires_at != 0 && done->expires_at < now + seconds * 1000)
 		seconds = done->expires_at > now ? (done->expires_at - now) / 1000 : 0;
 	if (as_cookie && (cookie = cookie_set(rq->arena, rq->in, token, seconds)) == NULL) {
 		reply_error(rp, lack_error(), NULL, NULL);
 		return;
 	}
-	buf_init(&b, 4096);
 	jw_init(&w, &b);
 	jw_open(&w, '{');
 	jw_kstr(&w, "label", label);
