@@ -5,6 +5,7 @@
 #include "handlers/runs.h"
 #include "lib/ask.h"
 #include "lib/label.h"
+#include "lib/lack.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +16,13 @@ static int by_label(const void *a, const void *b)
 	return strcmp(((const struct st_device *)a)->label, ((const struct st_device *)b)->label);
 }
 
-/* In the arena, sorted; the texts are the answer's. NULL: it cannot be read. */
+/* In the arena, sorted; the texts are the answer's. NULL: it cannot be read, or errno says why. */
 static struct st_device *read_list(struct request *rq, struct wire_bytes items, size_t *n)
 {
 	struct wire_bytes rest = items, part;
 	bool bad = false;
 	*n = 0;
+	errno = 0;
 	while (wire_list_next(&rest, &part, &bad))
 		(*n)++;
 	struct st_device *v = bad ? NULL : arena_get(rq->arena, (*n + 1) * sizeof *v);
@@ -47,7 +49,7 @@ void handle_device_list(struct request *rq, struct reply *rp)
 	}
 	const struct st_device *v = read_list(rq, are.items, &n);
 	if (v == NULL) {
-		reply_error(rp, ERR_INTERNAL_ERROR, NULL, NULL);
+		reply_error(rp, lack_error(), NULL, NULL);
 		return;
 	}
 	own_buf struct buf b;

@@ -89,13 +89,15 @@ static void refuse(struct request *rq, struct reply *rp, enum err e)
 		reply_error(rp, e, e == ERR_INVALID_DEVICE_LABEL || e == ERR_DEVICE_EXISTS ? "label" : NULL, NULL);
 }
 
-/* Nothing in it is hidden, turns the line around or looks like nothing: a person shall know the device by it. */
+/* Nothing in it is hidden, turns the line around or looks like nothing: a person shall know the device by it. False
+ * with errno 0, or why it could not be found out. */
 static bool shows(const char *label)
 {
 	size_t n = strlen(label);
 	own_buf struct buf b;
 	buf_init(&b, LABEL_BYTES + 16);
-	return !text_clean(&b, label, n, TEXT_LINE, LABEL_BYTES) && text_words(label, n) && !buf_failed(&b);
+	bool changed = text_clean(&b, label, n, TEXT_LINE, LABEL_BYTES);
+	return !buf_failed(&b) && !changed && text_words(label, n);
 }
 
 /* The answer, and the only time that the credential is told. */
@@ -148,8 +150,9 @@ void handle_pair(struct request *rq, struct reply *rp)
 		refuse(rq, rp, ERR_CROSS_ORIGIN_REFUSED);
 		return;
 	}
+	errno = 0;
 	if (!label_valid(label) || !shows(label)) {
-		refuse(rq, rp, ERR_INVALID_DEVICE_LABEL);
+		refuse(rq, rp, lack_or(ERR_INVALID_DEVICE_LABEL));
 		return;
 	}
 	if (!may_try(rq->in->source, timer_ms())) {

@@ -12,6 +12,7 @@
 #include "store/t_pairing.h"
 #include "store/t_tenant.h"
 #include "store/t_token.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,7 +95,9 @@ static void count_wrong(struct guess *g)
 				       .actor = "system",
 				       .request_id = g->m->request_id,
 				       .v = {{AUDIT_F_COUNT, .number = r.wrong}}};
-		if (l.tenant != NULL && g->t->naudit < TXN_AUDIT)
+		if (l.tenant == NULL)
+			txn_fail(g->t, store_error(errno));
+		else if (g->t->naudit < TXN_AUDIT)
 			txn_audit(g->t, &l);
 	}
 }
@@ -114,7 +117,7 @@ static enum err pair(struct guess *g, struct st_paired *a)
 	pairing_del(t, g->tenant);
 	const char *tenant = arena_dup(&t->arena, g->tenant, strlen(g->tenant));
 	if (tenant == NULL)
-		return ERR_INTERNAL_ERROR;
+		return store_error(errno);
 	struct rec_token r = {.tenant = tenant,
 			      .kind = PRINCIPAL_DEVICE,
 			      .hash = m->token_hash,
@@ -215,7 +218,7 @@ static enum err op_device_revoke(struct txn *t, const struct st_device_revoke *m
 		return t->failed != ERR_OK ? t->failed : ERR_DEVICE_NOT_FOUND;
 	const char *kept = arena_dup(&t->arena, id, strlen(id));
 	if (kept == NULL)
-		return ERR_INTERNAL_ERROR;
+		return store_error(errno);
 	r.revoked = true;
 	r.revoked_at = t->now;
 	token_put(t, kept, &r);

@@ -5,13 +5,14 @@ asked for none that failed; the same with descriptors, with what it sends the st
 
 usage: lack.py faulty-fcgi
 """
-import errno, json, os, sys, time
+import errno, hashlib, itertools, json, os, re, sys, time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "fault")]
 from fastcgi import *
 from fakestore import COMPLETED, RUNNING
 from faults import ERRNO, FD, MEM, READ, RECV, WRITE, Control
 from rig import Rig
+from wire import SPEC
 
 passed = failed = 0
 MOST = 400
@@ -30,6 +31,7 @@ def start():
     """With two runs: one whose summary is large has ended, one goes on."""
     global rig
     rig = Rig(sys.argv[1], threads=1, threads_max=1)
+    rig.scraper = rig.store.token("main", rights=2)
     ids = {}
     for name, body in (("done", LARGE), ("live", SMALL)):
         a = ask(rig.path, request("POST", "/v1/runs", rig.token, json.dumps(body).encode()))
@@ -61,25 +63,33 @@ def ready():
 
 
 def requests(ids):
-    run = "/v1/runs/" + ids["done"]
+    """Name, what makes one, and the statuses that are right. Every public route but one, which only waits."""
+    run, tries = "/v1/runs/" + ids["done"], itertools.count(1)
+    def pair():
+        n = next(tries)
+        rig.store.codes[hashlib.sha256(b"ABCDEFGH").digest()] = "main"
+        return request("POST", "/v1/pair", body=json.dumps({"code": "ABCDEFGH", "label": f"x{n}"}).encode(), more=[("REMOTE_ADDR", f"10.0.{n >> 8}.{n & 255}")])
+    yield "POST /v1/pair", pair, (201,)
     gets = ("/healthz", "/readyz", "/openapi.json", "/v1/limits", "/v1/model-profiles", "/v1/runs", "/v1/runs?limit=1&status=running", run,
-            run + "/events", run + "/artifacts", run + "/artifacts/patch", run + "/artifacts/events", run + "/artifacts/nothing")
+            "/v1/devices", run + "/events", run + "/artifacts", run + "/artifacts/patch", run + "/artifacts/events", run + "/artifacts/nothing")
     for path in gets:
-        yield "GET " + path.replace(ids["done"], "RUN"), request("GET", path, rig.token), (200, 404)
+        yield "GET " + path.replace(ids["done"], "RUN"), lambda: request("GET", path, rig.token), (200, 404)
+    yield "GET /metrics", lambda: request("GET", "/metrics", rig.scraper), (200,)
     for name, body in (("small", SMALL), ("large", LARGE)):
-        yield f"POST /v1/runs ({name})", request("POST", "/v1/runs", rig.token, json.dumps(body).encode()), (202,)
-    yield "POST cancel", request("POST", f"/v1/runs/{ids['live']}/cancel", rig.token, b""), (202,)
-    yield "DELETE", request("DELETE", f"/v1/runs/{ids['live']}", rig.token), (409,)
+        yield f"POST /v1/runs ({name})", lambda: request("POST", "/v1/runs", rig.token, json.dumps(body).encode()), (202,)
+    yield "POST /v1/runs/RUN/cancel", lambda: request("POST", f"/v1/runs/{ids['live']}/cancel", rig.token, b""), (202,)
+    yield "DELETE /v1/runs/RUN", lambda: request("DELETE", f"/v1/runs/{ids['live']}", rig.token), (409,)
+    yield "DELETE /v1/devices/x1", lambda: request("DELETE", "/v1/devices/x1", rig.token), (204, 404)
 
 
 def sweep(what, kind, why):
     """The refusals that were heard: {status: how often}."""
     heard, first = {}, 1  # libfcgi dies of what it cannot allocate, before we see the request: once for all requests is enough
-    for name, data, right in list(requests(ids)):
+    for name, make, right in requests(ids):
         wrong, deadly = None, []
         for nth in range(max(first, 1), MOST):
             control.arm("fcgi", kind, ERRNO, why, countdown=nth)
-            a = tried(data)
+            a = tried(make())
             met = control.fired("fcgi")
             control.clear()
             if a is None and ready():
@@ -93,6 +103,16 @@ def sweep(what, kind, why):
         first = deadly[-1] - 1 if deadly else first
         check(f"{what}: {name}, {nth - 1} times", wrong is None and nth < MOST - 1, wrong)
     return heard
+
+
+def every_route(ids):
+    """A route that is added is swept, too."""
+    swept = {name.split(" (")[0].split("?")[0] for name, _, _ in requests(ids)} | {"GET /v1/front"}
+    for line in open(SPEC + "routes.tab"):
+        w = line.split("\t")
+        if w[0] == "public":
+            shape = re.compile(re.escape(w[1] + " ") + re.sub(r"\\{\w+\\}", "[^/]+", re.escape(w[2])) + "$")
+            check(f"{w[1]} {w[2]} is asked for here", any(shape.match(s) for s in swept))
 
 
 def listener():
@@ -122,6 +142,7 @@ control = Control(os.path.join(os.environ.get("TMPDIR", "/tmp"), f"pinfold-lack.
 os.environ["PINFOLD_TEST_FAULT"] = control.folder + "/control"
 ids = start()
 try:
+    every_route(ids)
     listener()
     for what, kind, why in (("no memory", MEM, errno.ENOMEM), ("no descriptors", FD, errno.EMFILE), ("no descriptors to receive", RECV, errno.EMFILE),
                             ("no room", WRITE, errno.ENOSPC), ("a disk that does not read", READ, errno.EIO)):

@@ -195,6 +195,56 @@ static enum err figures(struct ask *a, unsigned n)
 	return FCGI(st_call_metrics(a, &m, NULL, &are, NULL));
 }
 
+static const uint8_t code[32] = {5};
+
+static enum err offer(struct ask *a, unsigned n)
+{
+	struct st_pair_begin m = {.tenant = "acme", .hash = {code, sizeof code}};
+	struct st_pair_begun begun;
+	(void)n;
+	(void)a;
+	return st_call_pair_begin(admin, &m, NULL, &begun, NULL);
+}
+
+static enum err pair(struct ask *a, unsigned n)
+{
+	char label[32], id[32];
+	uint8_t hash[32] = {6};
+	struct st_paired paired;
+	(void)snprintf(label, sizeof label, "d%u", n);
+	(void)snprintf(id, sizeof id, "device%u", n);
+	struct st_pair_claim m = {.hash = {code, sizeof code},
+				  .tenant = "",
+				  .label = label,
+				  .token_id = id,
+				  .token_hash = {hash, sizeof hash},
+				  .request_id = "rq"};
+	return FCGI(st_call_pair_claim(a, &m, NULL, &paired, NULL));
+}
+
+static enum err both(struct ask *a, unsigned n)
+{
+	enum err e = offer(a, n);
+	return e != ERR_OK ? e : pair(a, n);
+}
+
+static enum err devices(struct ask *a, unsigned n)
+{
+	struct st_device_list m = {.tenant = "acme"};
+	struct st_devices_are are;
+	(void)n;
+	return FCGI(st_call_device_list(a, &m, NULL, &are, NULL));
+}
+
+static enum err unpair(struct ask *a, unsigned n)
+{
+	char label[32];
+	struct st_ok ok;
+	(void)snprintf(label, sizeof label, "d%u", n);
+	struct st_device_revoke m = {.tenant = "acme", .label = label, .by = "tests", .request_id = "rq"};
+	return FCGI(st_call_device_revoke(a, &m, NULL, &ok, NULL));
+}
+
 static const struct question {
 	const char *name;
 	enum rig_role role;
@@ -211,6 +261,9 @@ static const struct question {
     {"a large artifact", RIG_FCGI, large, NULL, ERR_OK},
     {"cancel", RIG_FCGI, stop, create, ERR_OK},
     {"delete", RIG_FCGI, erase, create, ERR_RUN_NOT_TERMINAL},
+    {"pair", RIG_FCGI, pair, offer, ERR_OK},
+    {"devices", RIG_FCGI, devices, NULL, ERR_OK},
+    {"unpair", RIG_FCGI, unpair, both, ERR_OK},
     {"metrics", RIG_FCGI, figures, NULL, ERR_OK},
     {"consume", RIG_GATEWAY, spend, NULL, ERR_OK},
     {"put an artifact", RIG_STEWARD, put, NULL, ERR_OK},
