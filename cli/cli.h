@@ -44,10 +44,18 @@ int cmd_attack(struct cli *cli, int argc, char **argv);
 
 /* Says what is wrong with the command line and returns EXIT_USAGE. */
 int usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* --- cli/say.c ------------------------------------------------------------------------------- */
 /* One line of foreign text to a stream: nothing in it can move a cursor or forge a line. */
 void say_foreign(FILE *to, const char *text, size_t n);
+/* The same to standard output, with blanks behind it up to this many characters. */
+void say_cell(const char *text, size_t width);
 /* Several lines of it to standard output. */
 void say_lines(const char *text, size_t n);
+/* One line of JSON to standard output: as it is into files and pipes, at a terminal with \u escapes for what would not
+ * show, which is the same JSON. */
+void say_json(const char *json, size_t n);
+
+/* --- cli/main.c ------------------------------------------------------------------------------ */
 /* The value of a string member, or "" ; never NULL. */
 const char *member(const struct json *object, const char *key);
 

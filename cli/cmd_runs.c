@@ -59,7 +59,7 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	if ((status = http_call(cli, path, NULL, &answer)) != 0)
 		return status;
 	if (cli->json) {
-		printf("%s\n", buf_cstr(&answer.body));
+		say_json((const char *)answer.body.p, answer.body.n);
 		buf_free(&answer.body);
 		return 0;
 	}
@@ -71,7 +71,10 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	for (const struct json *r = runs != NULL ? runs->child : NULL; r != NULL; r = r->next) {
 		char at[32];
 		local_time(at, json_get(r, "createdAt"));
-		printf("%-36s  %-10s %-18s %-20s ", member(r, "runId"), member(r, "status"), member(r, "phase"), at);
+		say_cell(member(r, "runId"), 38);
+		say_cell(member(r, "status"), 11);
+		say_cell(member(r, "phase"), 19);
+		printf("%-20s ", at);
 		say_foreign(stdout, member(r, "terminalReason"), strlen(member(r, "terminalReason")));
 		fputc('\n', stdout);
 	}
@@ -96,7 +99,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
 	if (v != NULL && cli->json) {
 		buf_init(&b, 16 << 20);
 		json_write(&b, v);
-		printf("%s\n", buf_cstr(&b));
+		say_json((const char *)b.p, b.n);
 		buf_free(&b);
 	} else if (v != NULL) {
 		for (const struct json *m = v->child; m != NULL; m = m->next) {
@@ -111,7 +114,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
 				buf_add(&b, m->text, m->len);
 			else
 				json_write(&b, m);
-			printf("%-18s ", m->key);
+			say_cell(m->key, 19);
 			say_foreign(stdout, (const char *)b.p, b.n);
 			fputc('\n', stdout);
 			buf_free(&b);
@@ -152,10 +155,13 @@ int cmd_cancel(struct cli *cli, int argc, char **argv)
 	own_arena struct arena a;
 	arena_init(&a, 1 << 20);
 	const struct json *v = json_parse(&a, answer.body.p, answer.body.n, JSON_DEPTH, 1000, NULL);
-	if (cli->json)
-		printf("%s\n", buf_cstr(&answer.body));
-	else
-		printf("run %s: %s%s\n", run, member(v, "status"), answer.status == 202 ? ", end requested" : "");
+	if (cli->json) {
+		say_json((const char *)answer.body.p, answer.body.n);
+	} else {
+		printf("run %s: ", run);
+		say_cell(member(v, "status"), 0);
+		puts(answer.status == 202 ? ", end requested" : "");
+	}
 	buf_free(&answer.body);
 	return 0;
 }
@@ -198,13 +204,13 @@ int cmd_artifacts(struct cli *cli, int argc, char **argv)
 	int status = http_call(cli, path, NULL, &answer);
 	if (status != 0)
 		return status;
-	if ((name != NULL || cli->json) && isatty(STDOUT_FILENO)) {
+	if (name == NULL && cli->json) {
+		say_json((const char *)answer.body.p, answer.body.n);
+	} else if (name != NULL && isatty(STDOUT_FILENO)) {
 		say_lines((const char *)answer.body.p, answer.body.n); /* an agent or its program wrote some of it */
-	} else if (name != NULL || cli->json) {
+	} else if (name != NULL) {
 		/* As it is: for files and pipes. */
 		fwrite(answer.body.p, 1, answer.body.n, stdout);
-		if (name == NULL)
-			fputc('\n', stdout);
 	} else {
 		own_arena struct arena a;
 		arena_init(&a, 1 << 20);
@@ -213,10 +219,11 @@ int cmd_artifacts(struct cli *cli, int argc, char **argv)
 		for (const struct json *m = list != NULL ? list->child : NULL; m != NULL; m = m->next) {
 			int64_t size = 0;
 			const struct json *s = json_get(m, "size");
-			if (s != NULL && json_int(s, 0, INT64_MAX, &size))
-				printf("%-12s %lld bytes\n", member(m, "name"), (long long)size);
-			else
-				printf("%s\n", member(m, "name"));
+			bool known = s != NULL && json_int(s, 0, INT64_MAX, &size);
+			say_cell(member(m, "name"), known ? 13 : 0);
+			if (known)
+				printf("%lld bytes", (long long)size);
+			putchar('\n');
 		}
 	}
 	buf_free(&answer.body);

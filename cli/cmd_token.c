@@ -57,9 +57,11 @@ static int list(const struct cli *cli, const char *tenant)
 		const char *right = (t.rights & RIGHT_METRICS) != 0 ? "metrics" : "";
 		if (cli->json)
 			list_json(&t, kind, state, right);
-		else
-			printf("%-16s  %-6s  %-24s  %-8s  %-8s  (token set)\n", t.token_id, kind, t.label, state,
-			       right[0] != '\0' ? right : "-");
+		else {
+			printf("%-16s  %-6s  ", t.token_id, kind);
+			say_cell(t.label, 26);
+			printf("%-8s  %-8s  (token set)\n", state, right[0] != '\0' ? right : "-");
+		}
 	}
 	ask_free(a);
 	return 0;

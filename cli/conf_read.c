@@ -22,6 +22,7 @@
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/place.h"
+#include "lib/text.h"
 #include "lib/token.h"
 
 struct out {
@@ -38,17 +39,29 @@ struct out {
 	unsigned ntold;
 };
 
+/* Both may hold what stands in a file. */
+static void complain_of(const char *place, const char *text)
+{
+	own_buf struct buf b;
+
+	buf_init(&b, 16384);
+	text_log(&b, place, strlen(place), 2400);
+	buf_adds(&b, ": ");
+	text_log(&b, text, strlen(text), 8192);
+	fprintf(stderr, "%s\n", buf_cstr(&b) != NULL ? buf_cstr(&b) : "");
+}
+
 static void complain(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static void complain(struct out *o, const char *fmt, ...)
 {
 	va_list ap;
+	char text[2048];
 
 	va_start(ap, fmt);
-	fprintf(stderr, "%s: ", o->file);
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
+	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
+	complain_of(o->file, text);
 	o->bad = true;
 }
 
@@ -58,11 +71,12 @@ static const char *file_now;
 static void report(cfg_t *cfg, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 static void report(cfg_t *cfg, const char *fmt, va_list ap)
 {
-	char text[512];
+	char text[512], place[600];
 
 	vsnprintf(text, sizeof text, fmt, ap);
+	snprintf(place, sizeof place, "%s:%d", file_now, cfg->line);
 	if (strstr(text, "end_of_file") == NULL) /* our own last line, in a section that was left open */
-		fprintf(stderr, "%s:%d: %s\n", file_now, cfg->line, text);
+		complain_of(place, text);
 }
 
 static uint8_t frame[CF_MAXFRAME];

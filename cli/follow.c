@@ -56,7 +56,7 @@ static void print_lines(const struct cli *cli, struct buf *body, int64_t *after,
 		if (seq != NULL && json_int(seq, 0, INT64_MAX, after)) {
 			const char *type = member(e, "event_type");
 			if (cli->json)
-				printf("%.*s\n", (int)(end - p), p);
+				say_json(p, (size_t)(end - p));
 			else
 				print_event(e);
 			*ended = strncmp(type, "run.", 4) == 0 && is_terminal(type + 4);
@@ -201,7 +201,7 @@ int print_outcome(const struct cli *cli, const char *run, bool with_patch)
 		struct buf b;
 		buf_init(&b, 16 << 20);
 		json_write(&b, v);
-		printf("%s\n", buf_cstr(&b));
+		say_json((const char *)b.p, b.n);
 		buf_free(&b);
 		return status;
 	}
@@ -223,7 +223,8 @@ int print_outcome(const struct cli *cli, const char *run, bool with_patch)
 		for (const struct json *c = checks->child; c != NULL; c = c->next)
 			print_check(c);
 	}
-	printf("run %s: %s", run, word);
+	printf("run %s: ", run);
+	say_cell(word, 0);
 	const char *why = member(v, "terminalReason");
 	const char *error = member(v, "error");
 	if (why[0] != '\0' && strcmp(why, word) != 0) {

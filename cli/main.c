@@ -10,7 +10,6 @@
 #include "config.h"
 #include "lib/die.h"
 #include "lib/place.h"
-#include "lib/text.h"
 
 static const struct command commands[] = {
     {"run",
@@ -94,28 +93,6 @@ int usage(const char *fmt, ...)
 	fprintf(stderr, " (see pinfold %s%s--help)\n", current != NULL ? current->name : "",
 		current != NULL ? " " : "");
 	return EXIT_USAGE;
-}
-
-void say_foreign(FILE *to, const char *text, size_t n)
-{
-	struct buf b;
-
-	buf_init(&b, 4 * n + 64);
-	text_log(&b, text, n, 4 * n + 64);
-	if (!buf_failed(&b) && b.n > 0)
-		fwrite(b.p, 1, b.n, to);
-	buf_free(&b);
-}
-
-void say_lines(const char *text, size_t n)
-{
-	for (const char *p = text, *end = text + n; p < end;) {
-		const char *stop = memchr(p, '\n', (size_t)(end - p));
-		size_t len = (size_t)((stop != NULL ? stop : end) - p);
-		say_foreign(stdout, p, len);
-		fputc('\n', stdout);
-		p += len + 1;
-	}
 }
 
 const char *member(const struct json *object, const char *key)

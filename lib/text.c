@@ -4,6 +4,7 @@
  * as libunistring's tables tell. Trusts nothing: what is no UTF-8 goes, too.
  */
 #include "lib/text.h"
+#include "lib/die.h"
 #include "lib/json.h"
 #include <stdint.h>
 #include <string.h>
@@ -112,4 +113,46 @@ bool text_words(const char *s, size_t n)
 		i += len == 0 ? 1 : len;
 	}
 	return false;
+}
+
+/* How many bytes from s on are a character that shows; 0: none. */
+static size_t showing(const char *s, size_t n, bool utf8, uint32_t *code)
+{
+	size_t len = utf8_next(s, n, code);
+	if (len == 0)
+		*code = (uint8_t)*s;
+	if (len > 1)
+		return utf8 && !dropped(*code, TEXT_LINE) ? len : 0;
+	return len == 1 && !dropped(*code, TEXT_LINE) ? 1 : 0;
+}
+
+void text_screen(struct buf *out, const char *s, size_t n, bool utf8)
+{
+	for (size_t i = 0; i < n;) {
+		char shown[LOG_BYTE];
+		uint32_t code;
+		size_t len = showing(s + i, n - i, utf8, &code);
+		if (len > 0 || code == '\t')
+			buf_add(out, s + i, len > 0 ? len : 1);
+		else
+			buf_add(out, shown, log_byte(shown, (unsigned char)s[i]));
+		i += len > 0 ? len : 1;
+	}
+}
+
+void text_json(struct buf *out, const char *json, size_t n, bool utf8)
+{
+	for (size_t i = 0; i < n;) {
+		uint32_t code;
+		size_t len = showing(json + i, n - i, utf8, &code), whole = utf8_next(json + i, n - i, &code);
+		if (len > 0)
+			buf_add(out, json + i, len);
+		else if (code == '\n' || code == '\r' || code == '\t')
+			buf_addc(out, ' '); /* never in a string */
+		else if (code > 0xffff)
+			buf_addf(out, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+		else
+			buf_addf(out, "\\u%04x", whole > 0 ? code : 0xfffd);
+		i += whole > 0 ? whole : 1;
+	}
 }

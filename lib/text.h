@@ -36,4 +36,9 @@ bool text_link(struct buf *out, struct buf *host, const char *s, size_t n);
 /* One line that cannot move a cursor or forge a line: bytes outside printable ASCII become \xNN, the end "..." where
  * it is longer than cap bytes. */
 void text_log(struct buf *out, const char *s, size_t n, size_t cap);
+/* One line for a terminal, which a person reads: what shows stays, tabs too, other bytes become \xNN. utf8: the
+ * terminal takes more than ASCII. */
+void text_screen(struct buf *out, const char *s, size_t n, bool utf8);
+/* The same for JSON on one line: what does not show becomes \uNNNN, so that it stays the same JSON. */
+void text_json(struct buf *out, const char *json, size_t n, bool utf8);
 #endif

@@ -49,7 +49,7 @@ pinfold-gateway  libmicrohttpd libcurl libcrypto libyajl libunistring libidn2
 pinfold-steward  libgit2 libcrypto libyajl libunistring
 pinfold-conf     libconfuse libcrypto
 pinfold-agent    libcurl libyajl
-pinfold          libcurl libconfuse libqrencode libcrypto libyajl
+pinfold          libcurl libconfuse libqrencode libcrypto libyajl libunistring
 LIST
 for file in "$build"/tests/fault/faulty-*; do
 	case $file in *.o | *'*'*) continue ;; esac

@@ -61,12 +61,13 @@ PROGRAMS = {  # name -> (sources, options of the linker, is it behaviour?)
                       "gen/store_msg_test.c"], [], True),
     "t_filter": (["tests/unit/t_filter.c"], [], True),
     "t_text": (["tests/unit/t_text.c"], [], True),
+    "t_text_vectors": (["tests/unit/t_text_vectors.c", "gateway/agent_text.c"], [], True),
     "pinfold-stored": (STORE, [], None),
 }
 USES = {"errors.tab": ["t_promises", "t_gates"], "routes.tab": ["t_promises", "t_gates"], "schema.tab": ["t_promises", "t_bounds"],
         "limits.tab": ["t_promises", "t_limits"], "run.fsm": ["t_promises", "t_store_rows"], "course.fsm": ["t_promises", "t_store_rows"],
         "sandbox.fsm": ["t_promises"], "reasons.tab": ["t_promises", "t_store_rows"], "audit.tab": ["t_promises", "t_store_rows"],
-        "responses.tab": [], "walls.tab": ["t_promises"], "text.tab": ["t_promises", "t_text"], "seccomp.tab": ["t_filter"]}
+        "responses.tab": [], "walls.tab": ["t_promises"], "text.tab": ["t_promises", "t_text", "t_text_vectors"], "seccomp.tab": ["t_filter"]}
 for table in SPEC:
     USES.setdefault(table, ["t_promises", "t_frames"])
 USES = {t: [p for p in programs if os.path.exists(PROGRAMS[p][0][0])] for t, programs in USES.items()}

@@ -275,11 +275,9 @@ static void t_fields(void **state)
 	assert_int_equal(text_field_of("title", true), TEXT_F_TITLE);
 	/* Elsewhere a title is a string like any other; and nothing that is no member's name is looked up. */
 	assert_int_equal(text_field_of("title", false), TEXT_F_EVENT);
-	assert_int_equal(text_field_of("status", true), TEXT_F_EVENT);
-	assert_int_equal(text_field_of("event", true), TEXT_F_EVENT);
-	assert_int_equal(text_field_of("url", true), TEXT_F_EVENT);
-	assert_int_equal(text_field_of("", true), TEXT_F_EVENT);
-	assert_int_equal(text_field_of("reasons", true), TEXT_F_EVENT);
+	static const char *const others[] = {"key", "option", "url", "summary", "status", "event", "", "reasons"};
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		assert_int_equal(text_field_of(others[i], true), TEXT_F_EVENT);
 }
 
 static void t_fit(void **state)
@@ -314,6 +312,47 @@ static void t_log(void **state)
 	assert_true(buf_failed(&small));
 }
 
+static void shown(const char *in, bool utf8, const char *screen, const char *json)
+{
+	own_buf struct buf one, two;
+	buf_init(&one, 4096), buf_init(&two, 4096);
+	text_screen(&one, in, strlen(in), utf8);
+	assert_string_equal(buf_cstr(&one), screen);
+	text_json(&two, in, strlen(in), utf8);
+	assert_string_equal(buf_cstr(&two), json);
+}
+
+static void t_screen(void **state)
+{
+	(void)state;
+	shown("\"plain\" \\n", true, "\"plain\" \\n", "\"plain\" \\n");
+	shown("a\tb\nc\rd", true, "a\tb\\x0ac\\x0dd", "a b c d");
+	shown("\x1b[2J\x7f", true, "\\x1b[2J\\x7f", "\\u001b[2J\\u007f");
+	shown("\xc2\x9b\xe2\x80\xae", true, "\\xc2\\x9b\\xe2\\x80\\xae", "\\u009b\\u202e");
+	shown("\xf3\xa0\x81\x81", true, "\\xf3\\xa0\\x81\\x81", "\\udb40\\udc41");
+	shown("\xe4\xb8\xad\xf0\x9f\x98\x80", true, "\xe4\xb8\xad\xf0\x9f\x98\x80", "\xe4\xb8\xad\xf0\x9f\x98\x80");
+	shown("\xe4\xb8\xad\xf0\x9f\x98\x80", false, "\\xe4\\xb8\\xad\\xf0\\x9f\\x98\\x80", "\\u4e2d\\ud83d\\ude00");
+	shown("\xff\xc3", true, "\\xff\\xc3", "\\ufffd\\ufffd");
+	/* Nothing but what shows, whatever comes. */
+	char text[600];
+	uint64_t seed = 61;
+	for (unsigned i = 0; i < 5000; i++) {
+		size_t n = any_text(&seed, text, sizeof text);
+		own_buf struct buf b, again;
+		buf_init(&b, 1 << 14), buf_init(&again, 1 << 14);
+		bool utf8 = i % 2 == 0;
+		text_screen(&b, text, n, utf8);
+		for (size_t at = 0; at < b.n;) {
+			uint32_t c = 0;
+			size_t len = utf8_next((char *)b.p + at, b.n - at, &c);
+			assert_true(len > 0 && (utf8 || len == 1) && (c == '\t' || !forbidden(c, TEXT_LINE)));
+			at += len;
+		}
+		text_json(&again, (char *)b.p, b.n, utf8);
+		assert_int_equal(again.n, b.n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(t_every_character),
@@ -324,6 +363,7 @@ int main(void)
 					   cmocka_unit_test(t_marks),
 					   cmocka_unit_test(t_fields),
 					   cmocka_unit_test(t_fit),
-					   cmocka_unit_test(t_log)};
+					   cmocka_unit_test(t_log),
+					   cmocka_unit_test(t_screen)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
