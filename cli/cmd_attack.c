@@ -128,7 +128,7 @@ static void print_json(const struct suite *s)
 	jw_kint(&w, "total", n[ATTACK_HELD] + n[ATTACK_OPEN] + n[ATTACK_UNKNOWN]);
 	jw_kint(&w, "skipped", n[ATTACK_SKIPPED]);
 	jw_close(&w, '}');
-	printf("%s\n", buf_cstr(&b));
+	say_json((const char *)b.p, b.n);
 }
 
 static void print_table(const struct suite *s)

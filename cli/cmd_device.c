@@ -96,7 +96,7 @@ static void list_json(const struct st_device *d)
 	if (d->last_seen_at != 0)
 		jw_kint(&w, "lastSeenAt", (int64_t)d->last_seen_at);
 	jw_close(&w, '}');
-	printf("%s\n", buf_cstr(&b));
+	say_json((const char *)b.p, b.n);
 	buf_free(&b);
 }
 
@@ -124,8 +124,9 @@ static int list(const struct cli *cli, const char *tenant)
 		when(made, d.created_at, "-");
 		when(seen, d.last_seen_at, "not yet");
 		when(end, d.expires_at, "never");
-		/* A label is text that shows as it is; it was looked at when the device was paired. */
-		printf("%-16s  %-16s  %-16s  (token set)  %s\n", made, seen, end, d.label);
+		printf("%-16s  %-16s  %-16s  (token set)  ", made, seen, end);
+		say_cell(d.label, 0);
+		putchar('\n');
 	}
 	ask_free(a);
 	return 0;

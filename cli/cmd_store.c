@@ -98,7 +98,7 @@ static void found(struct findings *f, const char *text)
 		jw_open(&w, '{');
 		jw_kstr(&w, "finding", text);
 		jw_close(&w, '}');
-		printf("%s\n", buf_cstr(&b));
+		say_json((const char *)b.p, b.n);
 		buf_free(&b);
 	} else {
 		say_foreign(stdout, text, strlen(text));

@@ -32,7 +32,7 @@ static void list_json(const struct st_token_item *t, const char *kind, const cha
 	jw_close(&w, ']');
 	jw_kint(&w, "createdAt", (int64_t)t->created_at);
 	jw_close(&w, '}');
-	printf("%s\n", buf_cstr(&b));
+	say_json((const char *)b.p, b.n);
 	buf_free(&b);
 }
 

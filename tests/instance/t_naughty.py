@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """The big list of naughty strings, wherever a caller or an agent can put text. What goes in comes out as it was where it is the
 caller's own (instruction, files), cleaned where it is an agent's (C-61, C-62, C-63), and never changes what an answer is."""
-import hashlib, re
+import hashlib, pty, re
 from boundary import *
 from client import *
 
@@ -13,6 +13,7 @@ ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
 PATH = re.compile(r"(?i:(?!-)(?!\.{1,2}(?:/|$))(?!\.git\.*(?:/|$))[A-Za-z0-9._-]+(?:/(?!-)(?!\.{1,2}(?:/|$))(?!\.git\.*(?:/|$))[A-Za-z0-9._-]+)*)\Z")
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u200b-\u200d\u2060\ufeff\U000e0000-\U000e007f]")
 BLANK = " \t\n\x0b\x0c\r"
+RUN = []
 AGENT = '''
 import hashlib, http.client, json, os
 run = os.environ["PINFOLD_RUN_ID"]
@@ -120,6 +121,7 @@ def agent():
     instruction = "start\n" + "\n".join(STRINGS) + "\nend"
     run = start(mine, {"agent.py": AGENT, "strings.json": json.dumps(STRINGS, ensure_ascii=False), "out.txt": "x\n"}, agent="script",
                 allowed=["out.txt"], checks=[["git", "diff", "--check"]], instruction=instruction)
+    RUN.append(run)
     v = until(mine, run)
     check("the caller's instruction comes back as it was", v["request"]["instruction"] == instruction)
     status, h, raw = call("GET", f"/v1/runs/{run}/events", bearer=mine)
@@ -150,7 +152,45 @@ def agent():
     check("a patch with all of them is text", "diff --git" in patch and "+" + STRINGS[5] in patch, patch[:200])
 
 
+def at_terminal(*words, charset):
+    """What a command writes to a terminal; the terminal's own \\r before each line end is gone."""
+    here, there = pty.openpty()
+    p = subprocess.Popen([CLI, *words], stdin=subprocess.DEVNULL, stdout=there, stderr=there,
+                         env=dict(os.environ, PINFOLD_TOKEN=mine, LC_ALL=charset))
+    os.close(there)
+    out = b""
+    while True:
+        try:
+            more = os.read(here, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        out += more
+    os.close(here)
+    return p.wait(), out.replace(b"\r\n", b"\n")
+
+
+def terminal():
+    """Nothing that an agent or a caller wrote moves the cursor, hides, or makes other JSON of JSON (L1)."""
+    run = RUN[0]
+    ways = [("show", run), ("events", run), ("artifacts", run, "patch"), ("artifacts", run, "events"), ("artifacts", run), ("ps",)]
+    for charset in ("C.UTF-8", "C"):
+        for words in ways + [("--json",) + w for w in ways]:
+            what = f"{' '.join(w for w in words if w != run)} at a terminal, {charset}"
+            status, out = at_terminal(*words, charset=charset)
+            text = out.decode("utf-8", "backslashreplace")
+            check(what, status == 0 and len(text) > 20, text[:200])
+            bad = HIDDEN.search(text) or re.search("[\udc80-\udcff\u2028\u2029\ufff9-\ufffb\ufffe\uffff]", text)
+            check(f"{what}: only what shows", not bad and (charset != "C" or text.isascii()), bad)
+            if words[0] == "--json" and len(words) < 4:
+                plain = subprocess.run([CLI, *words], capture_output=True, env=dict(os.environ, PINFOLD_TOKEN=mine), text=True, encoding="utf-8").stdout
+                check(f"{what}: the same JSON", [strict(x) for x in text.split("\n")[:-1]] == [strict(x) for x in plain.split("\n")[:-1]], text[:300])
+            elif charset == "C.UTF-8" and words[0] == "artifacts" and words[-1] == "patch":
+                check("letters of other scripts stay readable", "\u7530\u4e2d\u3055\u3093" in text, text[:300])
+
+
 with Unharmed():
-    for f in (each, targets, headers, agent):
+    for f in (each, targets, headers, agent, terminal):
         case(f.__name__, f)
 done()

@@ -2,6 +2,7 @@
  * The three steps of cleaning over every code point, cuts at every cap, and what holds for any text. Cases of each
  * statement are in tests/vectors (t_text_vectors).
  */
+#include "lib/die.h"
 #include "lib/json.h"
 #include "lib/text.h"
 #include <setjmp.h>
@@ -9,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -312,6 +314,31 @@ static void t_log(void **state)
 	assert_true(buf_failed(&small));
 }
 
+/* A daemon's log line with foreign text in it is one line of printable ASCII (L1). */
+static void t_log_line(void **state)
+{
+	(void)state;
+	char text[600], got[8192];
+	uint64_t seed = 62;
+	int fds[2], kept = dup(STDERR_FILENO);
+	for (unsigned i = 0; i < 500; i++) {
+		size_t n = any_text(&seed, text, sizeof text - 1);
+		text[n] = 0;
+		assert_int_equal(pipe(fds), 0);
+		dup2(fds[1], STDERR_FILENO);
+		log_warn("said: %s", text);
+		dup2(kept, STDERR_FILENO);
+		close(fds[1]);
+		ssize_t len = read(fds[0], got, sizeof got);
+		close(fds[0]);
+		assert_true(len > 0 && got[len - 1] == '\n');
+		assert_non_null(memmem(got, (size_t)len, ": warn: said: ", 14));
+		for (ssize_t at = 0; at < len - 1; at++)
+			assert_in_range(got[at], 0x20, 0x7e);
+	}
+	close(kept);
+}
+
 static void shown(const char *in, bool utf8, const char *screen, const char *json)
 {
 	own_buf struct buf one, two;
@@ -364,6 +391,7 @@ int main(void)
 					   cmocka_unit_test(t_fields),
 					   cmocka_unit_test(t_fit),
 					   cmocka_unit_test(t_log),
+					   cmocka_unit_test(t_log_line),
 					   cmocka_unit_test(t_screen)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
