@@ -190,7 +190,7 @@ class Chaos:
         began = time.monotonic()
         self.load(False)
         self.control.clear()
-        if not wait_for(self.settled, SETTLES, 0.05):
+        if not wait_for(self.settled, SETTLES, 0.1):
             self.violations.append((LEFT, f"the instance does not come to rest: {self.open_runs()} runs are open; {self.machine.look()} is not {self.before}"))
         rested = time.monotonic() - began
         self.snapshot()
@@ -221,7 +221,7 @@ class Chaos:
                 yield n, faults[n]
 
     def round(self, name, fault):
-        time.sleep(self.rng.uniform(0, 0.7))
+        time.sleep(self.rng.uniform(0, 0.3))
         began = time.monotonic()
         done = fault()
         self.control.clear()
@@ -279,7 +279,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--rounds", type=int, default=200)
     p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--group", type=int, default=8)
+    p.add_argument("--group", type=int, default=10)
     p.add_argument("--only", default="", help="only faults whose name holds one of these words (comma)")
     p.add_argument("--keep", default="", help="where evidence goes on failure")
     args = p.parse_args()

@@ -36,6 +36,7 @@ class Checker:
         self.places = {}                              # how far each growing file was read
         self.states, self.public, self.final = states(TOP)
         self.finished = {}  # run: its final record at an earlier look
+        self.store = None   # as it was at the last look
 
     def bad(self, kind, text):
         self.found.append((kind, text))
@@ -306,8 +307,7 @@ class Checker:
         self.read_journals()
         self.read_model()
         with open(os.path.join(self.folder, "dump.txt")) as f:
-            store = Store(TOP, f)
-        self.store = store
+            self.store = store = Store(TOP, f, self.store)
         self.check_store(store)
         self.check_shown(store)
         self.check_audit()

@@ -147,7 +147,7 @@ class Faults:
         p = self.one(who)
         if p is None or not send(p, signal.SIGSTOP):
             return False
-        time.sleep(self.rng.uniform(0.3, 2.5))
+        time.sleep(self.rng.choice((self.rng.uniform(0.2, 0.8), self.rng.uniform(0.2, 0.8), self.rng.uniform(1, 2.5))))
         send(p, signal.SIGCONT)
         return True
 
@@ -187,7 +187,7 @@ class Faults:
         if not self.kill("stored"):
             return False
         wait_for(lambda: self.m.pid("stored"), 15)
-        time.sleep(self.rng.uniform(0.3, 2.5))
+        time.sleep(self.rng.uniform(0.2, 1.5))
         return self.power()
 
     def power_in_recovery(self):
@@ -241,7 +241,7 @@ class Faults:
     def clock(self, ms):
         """A step, and after a while the step back."""
         self.c.clock(ms)
-        time.sleep(self.rng.uniform(0.3, 1.5))
+        time.sleep(self.rng.uniform(0.2, 0.8))
         self.c.clock(0)
         return True
 

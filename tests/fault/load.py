@@ -5,7 +5,7 @@ it asks and what it was told as soon as it was told. Its journal is all that the
 import hashlib, http.client, json, os, random, threading, time
 
 TERMINAL = ("completed", "failed", "cancelled")
-OPEN_AT_MOST = 4
+OPEN_AT_MOST = 3
 HERE = os.path.dirname(os.path.abspath(__file__))
 AGENT = open(os.path.join(HERE, "agent.py")).read()
 

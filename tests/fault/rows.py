@@ -72,13 +72,19 @@ def value_of(version, fields, value):
 
 
 class Store:
-    """Everything that a dump holds. Each table is {key tuple: record}."""
+    """Everything that a dump holds. Each table is {key tuple: record}. before: an earlier one, of which most lines are the
+    same: they are not read twice."""
 
-    def __init__(self, top, lines):
-        records = spec(top)
-        self.tables = collections.defaultdict(dict)
+    def __init__(self, top, lines, before=None):
+        records, known = spec(top), before.lines if before else {}
+        self.tables, self.lines = collections.defaultdict(dict), {}
         self.bad = []
         for line in lines:
+            row = known.get(line)
+            if row is not None:
+                self.lines[line] = row
+                self.tables[row[0]][row[1]] = row[2]
+                continue
             table, key, value = line.split()
             if table not in records:
                 continue
@@ -87,7 +93,9 @@ class Store:
                 k = key_of(parts, bytes.fromhex(key) if key != "-" else b"")
                 if table == "clock" and k["name"] != "highest":
                     continue
-                self.tables[table][tuple(k.values())] = value_of(version, fields, bytes.fromhex(value) if value != "-" else b"")
+                row = table, tuple(k.values()), value_of(version, fields, bytes.fromhex(value) if value != "-" else b"")
+                self.lines[line] = row
+                self.tables[table][row[1]] = row[2]
             except (ValueError, IndexError, UnicodeDecodeError, struct.error) as e:
                 self.bad.append(f"{table} {key}: {e}")
 
