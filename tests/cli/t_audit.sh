@@ -1,6 +1,8 @@
 #!/bin/bash
 # pinfold audit verify and tail: every kind of tampering is named with its file and line. The log is written
 # here, by the recipe of lib/audit_chain.h with other tools, so that the recipe is tested too.
+# shellcheck source=tools/lib/wait.sh
+. "$(dirname "$0")/../../tools/lib/wait.sh"
 cli=${PINFOLD_CLI_UNDER_TEST:-./cli/pinfold}
 root=$(mktemp -d /tmp/pinfold-audit.XXXXXX) || exit 1
 trap 'rm -rf "$root"' EXIT
@@ -93,13 +95,13 @@ check "tail is safe on terminals" "$("$cli" audit tail -n 1)" 'x\x1b[2J\x0d'
 fresh
 "$cli" audit tail -n 1 -f >"$root/followed" 2>&1 &
 pid=$!
-wait_for() { for _ in $(seq 300); do [ "$(wc -l <"$root/followed")" -ge "$1" ] && return; sleep 0.1; done; }
-wait_for 1
+followed() { [ "$(wc -l <"$root/followed")" -ge "$1" ]; }
+wait_until followed 1
 put run.finish '' audit.log
-wait_for 2
+wait_until followed 2
 mv "$dir/audit.log" "$dir/audit.log.1"
 put run.create '' audit.log
-wait_for 3
+wait_until followed 3
 kill $pid
 check "tail follows, also into the next file" "$(cut -d, -f2 "$root/followed" | tr '\n' ' ')" '"seq":12 "seq":13 "seq":14 '
 check "no number" "$("$cli" audit tail -n 0 2>/dev/null; echo $?)" 2

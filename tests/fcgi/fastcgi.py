@@ -1,5 +1,8 @@
 """Raw FastCGI, right and wrong, over a Unix socket."""
-import json, socket, struct
+import json, os, socket, struct, sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from patience import PATIENCE, wait_for
 
 BEGIN, ABORT, END, PARAMS, STDIN, STDOUT = 1, 2, 3, 4, 5, 6
 
@@ -65,7 +68,7 @@ class Answer:
         return f"{self.status} {self.body[:200]!r}"
 
 
-def connect(path, timeout=30):
+def connect(path, timeout=PATIENCE):
     s = socket.socket(socket.AF_UNIX)
     s.settimeout(timeout)
     s.connect(path)
@@ -110,3 +113,14 @@ def ask(path, data):
     with connect(path) as s:
         send(s, data)
         return receive(s)
+
+
+def silent_yet(s):
+    """Nothing has come, and it was not ended."""
+    s.setblocking(False)
+    try:
+        return s.recv(1) is None
+    except BlockingIOError:
+        return True
+    finally:
+        s.settimeout(PATIENCE)

@@ -308,17 +308,20 @@ def silent(n=200):
     env = params(environment("POST", "/v1/runs", TOKEN, GOOD))
     for what, data, count in (("nothing", b"", n), ("half of the parameters", begin() + env[:60], n),
                        ("half of STDIN", begin() + env + record(STDIN, GOOD[:50]), 40)):
-        held = [connect(SOCK) for _ in range(count)]
-        for s in held:
-            send(s, data)
-        t = time.monotonic()
-        ok = good()
-        took = time.monotonic() - t
-        check(f"{count} peers that sent {what}: the next request within 5 s", ok and took < 5, took)
+        for _ in range(5):  # on a busy machine they may have been dropped by then
+            held = [connect(SOCK) for _ in range(count)]
+            for s in held:
+                send(s, data)
+            ok = good()
+            if silent_yet(held[-1]):
+                break
+            for s in held:
+                s.close()
+        else:
+            ok = False
+        check(f"{count} peers that sent {what}: the next request does not wait for their end", ok)
         if RIG:
-            last = held[-1]
-            last.settimeout(20)
-            a = receive(last)
+            a = receive(held[-1])
             check(f"and those are dropped by a timer ({what})", a is None or a.error == "request_timeout", a)
         for s in held:
             s.close()

@@ -2,6 +2,7 @@
 import base64, fcntl, hashlib, os, resource, shutil, signal, socket, struct, subprocess, tempfile, time
 from wire import STORE, Writer, frame, message, unframe
 from fakestore import Store
+from fastcgi import PATIENCE
 
 EXTENSIONS = [".py", ".toml", ".md", ".txt", ".json", ".yaml", ".yml", ".ini", ".cfg"]
 CHECKS = [["git", "diff", "--check"], ["python3", "-m", "pytest", "-q"],
@@ -101,7 +102,7 @@ class RealStore:
 
     def stop(self):
         self.p.terminate()
-        self.p.wait(10)
+        self.p.wait(PATIENCE)
 
 
 class Rig:
@@ -144,7 +145,7 @@ class Rig:
     def stop(self):
         self.p.send_signal(signal.SIGTERM)
         try:
-            status = self.p.wait(5)
+            status = self.p.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.p.kill()
             status = None

@@ -475,12 +475,8 @@ def rows():
 
 
 def until_ready(status):
-    for _ in range(1000):
-        a = get("/readyz")
-        if a.status == status:
-            break
-        time.sleep(0.01)
-    return a
+    wait_for(lambda: get("/readyz").status == status)
+    return get("/readyz")
 
 
 def readiness():
@@ -539,21 +535,11 @@ def upload(token, keep=False):
     return head + record(STDIN, body[:20]), record(STDIN, body[20:]) + record(STDIN, b"")
 
 
-def silent_yet(s):
-    s.setblocking(False)
-    try:
-        return s.recv(1) is None
-    except BlockingIOError:
-        return True
-    finally:
-        s.settimeout(60)
-
-
 def no_idle_to_end():
     """Out of descriptors while all are at work: new ones wait, and are let in when there is room."""
     few = Rig(sys.argv[1], files=40, deadline_ms=700)
     half, _ = upload(few.token)
-    held = [connect(few.path, 60) for _ in range(60)]
+    held = [connect(few.path) for _ in range(60)]
     for s in held:
         send(s, half)
     a = ask(few.path, request("GET", "/healthz"))

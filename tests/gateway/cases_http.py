@@ -85,23 +85,18 @@ def test_close(rig, model):
     got = []
     t = threading.Thread(target=lambda: got.append(run.chat("LONG close " + run.id)))
     t.start()
-    while asked(model, "LONG close " + run.id) == 0:
-        time.sleep(0.01)
+    wait_for(lambda: asked(model, "LONG close " + run.id) > 0)
     rig.tell("close", run.id)
     t.join()
     check(got and got[0].status in (0, 502), "a call in flight ends with its box")
-    deadline = time.time() + 20
-    gone = False
-    while time.time() < deadline and not gone:
+    def gone():
         try:
-            s = socket.create_connection(("127.0.0.1", run.port), timeout=1)
-            s.settimeout(1)
-            s.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            gone = not s.recv(1)
-            s.close()
+            with socket.create_connection(("127.0.0.1", run.port), timeout=PATIENCE) as s:
+                s.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                return not s.recv(1)
         except OSError:
-            gone = True
-    check(gone, "a closed box is served no more")
+            return True
+    check(wait_for(gone), "a closed box is served no more")
 
 
 def test_flood(rig, model):

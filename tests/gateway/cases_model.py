@@ -70,8 +70,7 @@ def test_killed_gateway(rig, model):
     text = "WAIT killed " + run.id
     threads = [threading.Thread(target=lambda: run.chat(text, token=token)) for _ in range(8)]
     [t.start() for t in threads]
-    while asked(model, text) == 0:
-        time.sleep(0.01)
+    wait_for(lambda: asked(model, text) > 0)
     rig.restart()
     [t.join() for t in threads]
     for _ in range(6):
@@ -89,12 +88,9 @@ def test_client_leaves(rig, model):
         s = socket.create_connection(("127.0.0.1", run.port))
         s.sendall(request("POST", run.path("model"), run.token(), body))
         s.close()
-    deadline = time.time() + 20
-    while run.shown()["used"] < 3 and time.time() < deadline:
-        time.sleep(0.02)
+    wait_for(lambda: run.shown()["used"] >= 3)
     same(run.chat(text).code, "model_request_budget_exhausted", "leaving early is no refund")
-    while sum(1 for _, k, _ in run.events() if k == "model.called") < 3 and time.time() < deadline:
-        time.sleep(0.02)
+    wait_for(lambda: sum(1 for _, k, _ in run.events() if k == "model.called") >= 3)
     check(asked(model, text) <= 3, "the model saw at most 3")
 
 

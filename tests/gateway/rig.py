@@ -7,7 +7,11 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from patience import PATIENCE, wait_for
 
 BUILD = os.environ.get("PINFOLD_BUILD", os.getcwd())
 KEY = "sk-CANARY-" + hashlib.sha256(b"gateway test").hexdigest()
@@ -160,7 +164,7 @@ SEEN = []  # everything a box was ever sent
 
 def raw_call(port, data, keep=None):
     """Sends bytes, reads one answer (or to the end)."""
-    s = keep or socket.create_connection(("127.0.0.1", port), timeout=60)
+    s = keep or socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
     try:
         try:
             s.sendall(data)

@@ -17,18 +17,7 @@ from cases_common import check, counts, same  # noqa: E402
 from rig import *  # noqa: E402,F403
 from tap import Tap, bomb  # noqa: E402
 
-PATIENCE = 60
 cuts = []  # seconds from what ended a call to the provider's seeing it: told, not judged
-
-
-def wait(what):
-    """The first true value of what(); the last one when patience is over."""
-    end = time.monotonic() + PATIENCE
-    while True:
-        v = what()
-        if v or time.monotonic() > end:
-            return v
-        time.sleep(0.01)
 
 
 class Call(threading.Thread):
@@ -39,7 +28,7 @@ class Call(threading.Thread):
         self.run_, self.text, self.answer = run, "%s of %s" % (kind, run.id), None
         self.token, self.tap, self.more = run.token(), tap, more
         self.start()
-        check(wait(lambda: tap.asked(self.text)), self.text + ": it reached the provider")
+        check(wait_for(lambda: tap.asked(self.text)), self.text + ": it reached the provider")
 
     def run(self):
         self.answer = self.run_.chat(self.text, token=self.token, **self.more)
@@ -55,7 +44,7 @@ class Call(threading.Thread):
     def spent(self, what, outcome):
         same(self.run_.shown()["used"], 1, what + ": the unit stays spent")
         if outcome:
-            called = wait(lambda: [d["outcome"] for _, k, d in self.run_.events() if k == "model.called"])
+            called = wait_for(lambda: [d["outcome"] for _, k, d in self.run_.events() if k == "model.called"])
             same(called, [outcome], what + ": what is told of it")
 
 
@@ -67,7 +56,7 @@ def test_revoked_under_way(rig, tap):
             call = Call(run, tap, kind)
             began = time.monotonic()
             rig.tell(how, run.tenant, run.id)
-            cut = wait(lambda: tap.lost(call.text)) and time.monotonic() - began
+            cut = wait_for(lambda: tap.lost(call.text)) and time.monotonic() - began
             cuts.append(cut)
             what = "%s under a call that %ss" % (how, kind)
             call.refused(what, None if how == "finish" else "inactive_run_token")
@@ -84,7 +73,7 @@ def test_close_under_way(rig, tap):
     run = rig.run(2)
     call = Call(run, tap, "HANG")
     rig.tell("close", run.id)
-    check(wait(lambda: tap.lost(call.text)), "a closed box: the provider is hung up on")
+    check(wait_for(lambda: tap.lost(call.text)), "a closed box: the provider is hung up on")
     call.join(PATIENCE)
     check(call.answer is not None and call.answer.raw == b"", "a closed box: the connection is cut")
     call.spent("a closed box", "inactive_run_token")
@@ -100,24 +89,24 @@ def test_client_leaves(rig, tap):
             s = socket.create_connection(("127.0.0.1", run.port))
             s.sendall(request("POST", run.path("model"), run.token(), json.dumps(body).encode()))
             if n < 3:
-                check(wait(lambda: tap.asked(text)), text + ": it reached the provider")
+                check(wait_for(lambda: tap.asked(text)), text + ": it reached the provider")
             else:
                 same(Answer(s.recv(65536)).code, "model_request_budget_exhausted", text)
             began = time.monotonic()
             s.close()
             if n < 3:
-                check(wait(lambda: tap.lost(text)), text + ": the provider is hung up on")
+                check(wait_for(lambda: tap.lost(text)), text + ": the provider is hung up on")
                 cuts.append(time.monotonic() - began)
         same(tap.asked(" of " + run.id), 3, "a client that leaves gets no unit back")
         same(run.shown()["used"], 3, "the counter")
-        called = wait(lambda: [d["outcome"] for _, k, d in run.events() if k == "model.called"])
+        called = wait_for(lambda: [d["outcome"] for _, k, d in run.events() if k == "model.called"])
         check(set(called) == {"client_left"}, "what is told of it: %s" % called)
 
 
 def stop(pid, go=False):
     """Stops the process for sure, or lets it go on."""
     os.kill(pid, signal.SIGCONT if go else signal.SIGSTOP)
-    wait(lambda: (open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[0] == "T") != go)
+    wait_for(lambda: (open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[0] == "T") != go)
 
 
 def test_missed_wake_up(rig, tap):

@@ -98,10 +98,7 @@ def main():
         check(start_fails(top + "/next", [("signing", "x" * 32), ("signing-next", "x" * 31)]), "a next secret of 31 bytes is refused")
         check(start_fails(top + "/none", [("key", KEY)]), "no run secret is refused")
         rig.stop()
-        deadline = time.time() + 5
-        while os.path.exists("/proc/%d" % rig.pid) and time.time() < deadline:
-            time.sleep(0.01)
-        check(not os.path.exists("/proc/%d" % rig.pid), "the gateway ends with its parent")
+        check(wait_for(lambda: not os.path.exists("/proc/%d" % rig.pid)), "the gateway ends with its parent")
     finally:
         for m in (model, wrong, plain):
             m.stop()

@@ -25,7 +25,7 @@ class Web:
         self.u, self.token = urllib.parse.urlsplit(url), token
 
     def call(self, method, path, body=None, type="application/json", token=None, key=None):
-        c = http.client.HTTPConnection(self.u.hostname, self.u.port, timeout=30)
+        c = http.client.HTTPConnection(self.u.hostname, self.u.port, timeout=120)
         headers = {}
         if token is not None:
             headers["Authorization"] = token

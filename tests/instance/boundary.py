@@ -77,7 +77,7 @@ class Front:
         for fresh in (False, True):
             used = self.s is not None
             if not used:
-                self.s = socket.create_connection(self.at, timeout=60 * client.PATIENCE)
+                self.s = socket.create_connection(self.at, timeout=client.PATIENCE)
             try:
                 self.s.sendall(data)
                 return self._read()
@@ -151,7 +151,7 @@ def npm(name, version):
     made = tempfile.mkdtemp(dir=os.path.dirname(root))
     try:
         r = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", made, f"{name}@{version}"],
-                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180 * client.PATIENCE)
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=2 * client.PATIENCE)
         wrong = r.stderr.strip().splitlines()[-1:] if r.returncode else None
         if wrong is None and not os.path.isdir(root):
             os.rename(made, root)

@@ -1,11 +1,12 @@
 """What the instance tests share: calls to the API, runs with a script as the agent, counting."""
 import json, os, subprocess, sys, time, urllib.error, urllib.request
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from patience import PATIENCE, wait_for
+
 URL = os.environ["PINFOLD_URL"]
 INSTANCE = os.environ["PINFOLD_INSTANCE"]
 CLI = os.environ["PINFOLD_CLI"]
-# How many times longer than elsewhere an emulated machine may take before it counts as hung.
-PATIENCE = int(os.environ.get("PINFOLD_PATIENCE", "1"))
 passed = failed = 0
 
 
@@ -32,7 +33,7 @@ def call(method, path, body=None, bearer=None, headers=()):
         req.add_header(k, v)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(req, timeout=60 * PATIENCE) as r:
+        with opener.open(req, timeout=PATIENCE) as r:
             return r.status, r.headers, r.read()
     except urllib.error.HTTPError as e:
         return e.code, e.headers, e.read()
@@ -62,16 +63,17 @@ def start(bearer, files, agent=None, allowed=None, checks=None, **more):
 TERMINAL = ("completed", "failed", "cancelled")
 
 
-def until(bearer, run, want=lambda v: v["status"] in TERMINAL, seconds=120):
+def until(bearer, run, want=lambda v: v["status"] in TERMINAL, seconds=2 * PATIENCE):
     """The first snapshot that satisfies want."""
-    end = time.monotonic() + seconds * PATIENCE
-    while True:
-        status, v = get("/v1/runs/" + run, bearer)
-        if status == 200 and want(v):
-            return v
-        if time.monotonic() > end:
-            raise AssertionError(f"run {run} did not get there: {v}")
-        time.sleep(0.1)
+    seen = {}
+
+    def there():
+        status, seen["last"] = get("/v1/runs/" + run, bearer)
+        return status == 200 and want(seen["last"])
+
+    if not wait_for(there, seconds, 0.1):
+        raise AssertionError(f"run {run} did not get there: {seen['last']}")
+    return seen["last"]
 
 
 def artifact(bearer, run, name):

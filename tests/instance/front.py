@@ -1,5 +1,6 @@
 """Another web server in front of a running instance, below a folder of its own, gone when the test is."""
 import ctypes, os, shutil, signal, socket, subprocess, tempfile, time, urllib.request
+from client import PATIENCE
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 INSTANCE = os.environ["PINFOLD_INSTANCE"]
@@ -8,7 +9,7 @@ INSTANCE = os.environ["PINFOLD_INSTANCE"]
 def which(url):
     """The server that answers: each says its name."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url + "/healthz", timeout=30) as r:
+    with opener.open(url + "/healthz", timeout=PATIENCE) as r:
         name = r.headers.get("server", "").lower()
     return next((s for s in ("lighttpd", "apache", "nginx") if s in name), name)
 
@@ -34,10 +35,10 @@ class Front:
                                   preexec_fn=die_with_parent, stderr=subprocess.STDOUT, stdout=open(self.dir + "/out.log", "w"))
 
     def __enter__(self):
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE
         while True:
             try:
-                socket.create_connection(("127.0.0.1", self.port), 5).close()
+                socket.create_connection(("127.0.0.1", self.port), PATIENCE).close()
                 return self
             except OSError:
                 if self.p.poll() is not None or time.monotonic() > end:
@@ -49,7 +50,7 @@ class Front:
     def __exit__(self, *_):
         self.p.terminate()
         try:
-            self.p.wait(10)
+            self.p.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.p.kill()
             self.p.wait()

@@ -2,6 +2,8 @@
 # After an instance has stopped: no process, mount, control group or folder of it is left.
 #   leftovers.sh --before FILE    notes what there is before an instance starts
 #   leftovers.sh ROOT FILE        compares; what was there before is not this instance's
+# shellcheck source=tools/lib/wait.sh
+. "$(dirname "$0")/../../tools/lib/wait.sh"
 bad=0
 note() { printf 'FAIL left behind: %s\n' "$*"; bad=1; }
 # Control groups and files that nobody is in or holds open.
@@ -18,16 +20,16 @@ if [ "$1" = --before ]; then
 	idle | sort >"$2"
 	exit 0
 fi
-root=$1
-for _ in $(seq 50); do
-	left=$(ps -eo pid,args | grep -F "$root/" | grep -v -e grep -e leftovers.sh)
-	[ -z "$left" ] && break
-	sleep 0.1
-done
-[ -z "$left" ] || note "processes: $left"
-left=$(grep -F "$root" /proc/mounts) && note "mounts: $left"
+root=$1 before=$2
+processes() { ps -eo pid,args | grep -F "$root/" | grep -v -e grep -e leftovers.sh; }
+mounts() { grep -F "$root" /proc/mounts; }
+groups() { idle | sort | comm -13 "$before" -; }
+# What is still going, and another instance that ends just now, is waited for.
+wait_until eval '[ -z "$(processes; mounts; groups)" ]'
+left=$(processes) && note "processes: $left"
+left=$(mounts) && note "mounts: $left"
 [ ! -e "$root" ] || note "the folder $root"
-left=$(idle | sort | comm -13 "$2" -)
+left=$(groups)
 [ -z "$left" ] || note "$left"
 [ $bad = 0 ] && echo "1 passed, 0 failed"
 exit $bad

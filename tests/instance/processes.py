@@ -28,16 +28,6 @@ def pid_of(name):
     return None
 
 
-def wait_for(what, seconds=30):
-    """The first true value of what(), or the last one after the time is up."""
-    end = time.monotonic() + seconds * PATIENCE
-    while True:
-        v = what()
-        if v or time.monotonic() > end:
-            return v
-        time.sleep(0.02)
-
-
 def answers(path="/readyz"):
     """Status of a GET; 0 when there is no answer."""
     try:
@@ -46,8 +36,8 @@ def answers(path="/readyz"):
         return 0
 
 
-def ready(seconds=60):
-    return wait_for(lambda: answers() == 200, seconds)
+def ready():
+    return wait_for(lambda: answers() == 200)
 
 
 def kill(name, sig=signal.SIGKILL):

@@ -91,9 +91,7 @@ def killed_between():
         ids |= {o["runId"] for s, _, o in got if s == 202}
         bad = [g for g in got if g[0] not in (202, 502, 503)]
         check("the store killed: an answer or 'later'", not bad, bad)
-        end = time.monotonic() + 30
-        while call("GET", "/readyz")[0] != 200 and time.monotonic() < end:
-            time.sleep(0.05)
+        wait_for(lambda: call("GET", "/readyz")[0] == 200)
     s, _, o = create(what, key)
     ids.add(o.get("runId"))
     check("after it all: one id", s == 202 and len(ids) == 1, ids)
@@ -136,7 +134,7 @@ def deletion():
 
 def etags():
     run = create({**body(), "files": [{"path": "agent.py", "content": "import time\ntime.sleep(100)\n"}]})[2]["runId"]
-    seen, last, end = {}, None, time.monotonic() + 60
+    seen, last, end = {}, None, time.monotonic() + PATIENCE
     cancelled = False
     while time.monotonic() < end:
         status, h, b = call("GET", "/v1/runs/" + run, bearer=mine)
@@ -189,15 +187,10 @@ def limits():
 def profiles():
     def seen():
         return {p["id"]: p for p in get("/v1/model-profiles", device)[1]["profiles"]}
-    def ready_within(seconds, want):
+    def ready_is(want):
         # The gateway says what it has every few seconds, and to a store that started anew.
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if seen()["default"]["ready"] is want:
-                return True
-            time.sleep(0.05)
-        return False
-    check("the profile is ready", ready_within(60, True), seen())
+        return wait_for(lambda: seen()["default"]["ready"] is want)
+    check("the profile is ready", ready_is(True), seen())
     v = seen()
     check("profiles", all(set(p) == {"id", "provider", "protocol", "model", "ready"} for p in v.values()) and "keyless" in v, v)
     check("one whose key is missing is not ready", v["keyless"]["ready"] is False, v)
@@ -207,10 +200,10 @@ def profiles():
         os.kill(pid, signal.SIGSTOP)
     for pid in gateway:
         os.kill(pid, signal.SIGKILL)
-    check("without a gateway no profile is ready", ready_within(60, False), seen())
+    check("without a gateway no profile is ready", ready_is(False), seen())
     for pid in sandboxd:
         os.kill(pid, signal.SIGCONT)
-    check("with a new gateway it is ready again", ready_within(60, True), seen())
+    check("with a new gateway it is ready again", ready_is(True), seen())
     status, h, b = call("GET", "/v1/model-profiles", bearer=device)
     conf = open(os.path.join(INSTANCE, "etc/pinfold/providers.d/default.conf")).read()
     secret = re.search(r'secret\s*=\s*"([^"]*)"', conf)
@@ -223,9 +216,7 @@ def figures():
     scrape = operator("token", "create", "--metrics").strip()
     check("figures need the right", call("GET", "/metrics", bearer=mine)[0] == 403)
     # The gateway looks every few seconds, and the store was killed a moment ago.
-    end = time.monotonic() + 60
-    while b'{process="gateway"} 0' in call("GET", "/metrics", bearer=scrape)[2] and time.monotonic() < end:
-        time.sleep(0.2)
+    wait_for(lambda: b'{process="gateway"} 0' not in call("GET", "/metrics", bearer=scrape)[2])
     status, h, text = call("GET", "/metrics", bearer=scrape)
     check("Prometheus text", status == 200 and h["content-type"] == "text/plain; version=0.0.4", h)
     names = {}

@@ -162,9 +162,7 @@ def same_user():
         os.setgroups([]); os.setresgid(nobody, nobody, nobody); os.setresuid(nobody, nobody, nobody)
     # It waits with its complaint that there is no such folder, because the pipe is full.
     p = subprocess.Popen([folder + "/pinfold-conf"], env={"PINFOLD_ROOT": "/nonexistent"}, preexec_fn=become, stderr=blocked)
-    end = time.monotonic() + 20
-    while p.poll() is None and time.monotonic() < end and open(f"/proc/{p.pid}/comm").read().strip() != "pinfold-conf":
-        time.sleep(0.02)
+    wait_for(lambda: p.poll() is not None or open(f"/proc/{p.pid}/comm").read().strip() == "pinfold-conf")
     peek = f"open('/proc/{p.pid}/mem', 'rb'); print('GOT')"
     r = subprocess.run(["/usr/bin/python3", "-c", peek], user=nobody, group=nobody, extra_groups=[], capture_output=True, text=True)
     alive = p.poll() is None

@@ -15,10 +15,7 @@ def lines(**want):
 
 
 def eventually(**want):
-    end = time.monotonic() + 60
-    while not lines(**want) and time.monotonic() < end:
-        time.sleep(0.1)
-    return lines(**want)
+    return wait_for(lambda: lines(**want))
 
 
 def runs():

@@ -73,7 +73,7 @@ def begin(agent):
 
 
 def report(run):
-    v = until(mine, run, seconds=240)
+    v = until(mine, run)
     line = [l for l in artifact(mine, run, "patch").splitlines() if l.startswith("+{")]
     return v, json.loads(line[0][1:]) if line else {}
 

@@ -28,7 +28,7 @@ def load(url, n):
     at, wrong = urllib.parse.urlsplit(url), []
 
     def one(k):
-        c = http.client.HTTPConnection(at.hostname, at.port, timeout=60)
+        c = http.client.HTTPConnection(at.hostname, at.port, timeout=120)
         for i in range(k, n, CLIENTS):
             method, path, body, who, status = KINDS[(i + k) % len(KINDS)]
             headers = {"Content-Type": "application/json"}

@@ -20,7 +20,7 @@ run = os.environ["PINFOLD_RUN_ID"]
 token = open("/workspace/.pinfold-event-token").read().strip()
 strings = json.load(open("strings.json", encoding="utf-8"))
 asked = json.load(open("/workspace/request.json", encoding="utf-8"))
-c = http.client.HTTPConnection("127.0.0.1", 9797, timeout=60)
+c = http.client.HTTPConnection("127.0.0.1", 9797, timeout=120)
 def send(events):
     lines = [json.dumps(dict(e, run_id=run, task_id=run)) + "\\n" for e in events]
     c.request("POST", "/internal/v1/runs/%s/events" % run, json.dumps({"lines": lines}),

@@ -73,7 +73,7 @@ def cancel():
     check("artifacts only at the end", status == 409)
     status, _, b = call("POST", f"/v1/runs/{run}/cancel", b"", device)
     check("cancel is accepted", status == 202, b)
-    v = until(mine, run, seconds=60)
+    v = until(mine, run)
     check("cancelled in the end", v["status"] == "cancelled" and v["cancelRequested"] is True, v)
     status, _, b = call("POST", f"/v1/runs/{run}/cancel", b"", mine)
     check("cancel again is 200 with the status", status == 200 and json.loads(b)["status"] == "cancelled", b)

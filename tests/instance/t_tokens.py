@@ -32,7 +32,7 @@ A = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 W = "/workspace/"
 tok = {n: open(W + ".pinfold-%s-token" % n).read().strip() for n in ("run", "event", "approval")}
 run = os.environ["PINFOLD_RUN_ID"]
-c = http.client.HTTPConnection("127.0.0.1", 9797, timeout=60)
+c = http.client.HTTPConnection("127.0.0.1", 9797, timeout=120)
 def ask(method, path, token, body=None):
     c.request(method, path, body, {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
     r = c.getresponse()

@@ -111,7 +111,7 @@ def exchange(data, shut=False, at=AT):
                 if w:
                     data = data[s.send(data[:65536]):]
             s.setblocking(True)
-            s.settimeout(40)
+            s.settimeout(PATIENCE)
             if shut:
                 s.shutdown(socket.SHUT_WR)
         except OSError:
@@ -290,11 +290,13 @@ def back():
     daemon = [p for p in children(os.environ["PINFOLD_UP_PID"]) if os.readlink(f"/proc/{p}/exe").endswith("/pinfold-sandboxd")]
     check("there is one sandboxd", len(daemon) == 1, daemon)
     os.kill(daemon[0], signal.SIGKILL)
-    end, seen = time.monotonic() + 25, []
-    while time.monotonic() < end and not (len(seen) > 1 and seen[-1] == 200):
+    seen = []
+
+    def again():
         status = call("GET", "/healthz")[0]
-        seen += [status] if seen[-1:] != [status] else []
-        time.sleep(0.02)
+        seen.extend([status] if seen[-1:] != [status] else [])
+        return len(seen) > 1 and seen[-1] == 200
+    wait_for(again)
     check("served again after Pinfold was away", seen[-1] == 200 and len(seen) > 1, seen)
     call("GET", "/readyz")
 

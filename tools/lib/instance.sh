@@ -1,6 +1,8 @@
 # A private instance: folder, ids, processes, web server. Sourced by quickstart.
 # Everything it starts dies with it (parent-death signals); everything it makes is below one folder.
 
+# shellcheck source=tools/lib/wait.sh
+. "$top/tools/lib/wait.sh"
 inst_root= inst_port= inst_web=lighttpd inst_upstream= inst_model= inst_config= inst_scenario=
 inst_made_root=no inst_stopping=no pid_sandboxd= pid_web= pid_model= pid_pause= inst_build=
 declare -A inst_since=() inst_quick=()
@@ -93,19 +95,15 @@ cli() { PINFOLD_ROOT=$inst_root "$inst_root/usr/bin/pinfold" "$@"; }
 # For the background only: becomes the program. Ends with this script, whatever happens to it; holds none of its locks.
 child() { exec setpriv --pdeathsig TERM "$@" 8>&- 9>&-; }
 
+model_up_or_down() { model_port=$(sed -n 's/^listening //p' "$1/out"); [ -n "$model_port" ] || ! kill -0 "$pid_model" 2>/dev/null; }
 start_model() {
-	local dir=$inst_root/model n
+	local dir=$inst_root/model
 	mkdir -p "$dir" && chmod 755 "$dir"
 	: >"$dir/out"
 	child "$inst_root/usr/libexec/pinfold/pinfold-scripted-model" --listen 127.0.0.1:0 --self-signed "$dir" \
 		${inst_scenario:+--scenario "$inst_scenario"} --log "$dir/log" >"$dir/out" 2>>"$dir/errors" &
 	pid_model=$!
-	for n in $(seq 100); do
-		model_port=$(sed -n 's/^listening //p' "$dir/out")
-		[ -n "$model_port" ] && break
-		kill -0 "$pid_model" 2>/dev/null || break
-		sleep 0.05
-	done
+	wait_until model_up_or_down "$dir"
 	[ -n "$model_port" ] || { cat "$dir/errors" >&2; stop_with "the scripted model did not start"; }
 }
 
@@ -121,26 +119,24 @@ start_sandboxd() {
 	inst_since[sandboxd]=$SECONDS
 }
 
+ready_or_down() {
+	[ "$(curl -s --noproxy '*' -o /dev/null -w '%{http_code}' "http://127.0.0.1:$inst_port/readyz" 2>/dev/null)" = 200 ] && inst_ready=yes ||
+		! kill -0 "$pid_sandboxd" 2>/dev/null || ! kill -0 "$pid_web" 2>/dev/null
+}
 wait_ready() {
-	local n
-	for n in $(seq 300); do
-		[ "$(curl -s --noproxy '*' -o /dev/null -w '%{http_code}' "http://127.0.0.1:$inst_port/readyz" 2>/dev/null)" = 200 ] && return 0
-		kill -0 "$pid_sandboxd" 2>/dev/null || return 1
-		kill -0 "$pid_web" 2>/dev/null || { cat "$inst_root"/web/*.log >&2; return 1; }
-		sleep 0.1
-	done
-	return 1
+	local inst_ready=no
+	wait_until ready_or_down
+	[ $inst_ready = yes ] || kill -0 "$pid_web" 2>/dev/null || cat "$inst_root"/web/*.log >&2
+	[ $inst_ready = yes ]
 }
 
+no_jobs() { [ -z "$(jobs -rp)" ]; }
 inst_stop() {
-	local pid n
+	local pid
 	[ "$inst_stopping" = no ] || return 0
 	inst_stopping=yes
 	for pid in $pid_web $pid_sandboxd $pid_model $pid_pause; do kill -TERM "$pid" 2>/dev/null; done
-	for n in $(seq 50); do
-		[ -n "$(jobs -rp)" ] || break
-		sleep 0.1
-	done
+	patience=30 wait_until no_jobs
 	for pid in $pid_sandboxd $pid_web $pid_model; do kill -KILL "$pid" 2>/dev/null; done
 	wait 2>/dev/null
 	[ "$inst_made_root" = no ] || rm -rf --one-file-system "$inst_root"

@@ -1,5 +1,7 @@
 # Running tests and counting what they say. Sourced by tools/ci, which sets top and work and ends with verdict.
 # shellcheck shell=bash disable=SC2154
+# shellcheck source=tools/lib/wait.sh
+. "$top/tools/lib/wait.sh"
 passed=0 failed=0 up_pid=
 
 finish() {
@@ -26,7 +28,7 @@ count() {
 		printf '  ok    %-44s %4d\n' "$name" "$good"
 	else
 		printf '  FAIL  %-44s %4d of %d\n' "$name" "$bad" $((good + bad))
-		grep -aE 'FAIL|ERROR|Error|error:|not ok|Traceback|runtime error|Sanitizer|expected' "$log" | head -n 30 | sed 's/^/        /'
+		grep -aE 'FAIL|ERROR|  LINE  |Error|error:|not ok|Traceback|runtime error|Sanitizer|expected' "$log" | head -n 30 | sed 's/^/        /'
 		tail -n 15 "$log" | sed 's/^/        | /'
 	fi
 }
@@ -97,20 +99,17 @@ reports() {
 	: >"$work/up.err"
 }
 
+up_or_down() { line=$(sed -n 's/^ready //p' "$work/up.out"); [ -n "$line" ] || ! kill -0 "$up_pid" 2>/dev/null; }
 # with_instance LABEL DIR WEB-SERVER TEST...: these tests, with a running instance.
 with_instance() {
-	local label=$1 dir=$2 web=$3 n line test
+	local label=$1 dir=$2 web=$3 line test
 	shift 3
 	say "testing: $label, a running instance behind $web"
 	"$top/tests/instance/leftovers.sh" --before "$work/before"
 	: >"$work/up.out"
 	PINFOLD_BUILD=$dir "$top/quickstart" up --root "$work/root" --web-server "$web" --config "$top/tests/instance/extra.conf" >"$work/up.out" 2>"$work/up.err" &
 	up_pid=$!
-	for n in $(seq 600); do
-		line=$(sed -n 's/^ready //p' "$work/up.out")
-		[ -n "$line" ] || ! kill -0 $up_pid 2>/dev/null && break
-		sleep 0.1
-	done
+	wait_until up_or_down
 	if [ -z "$line" ]; then
 		tail -n 30 "$work/up.err"
 		failed=$((failed + 1))
