@@ -17,12 +17,14 @@ case $seconds in '' | *[!0-9]* | 0) stop_with "SECONDS is a number from 1 on" ;;
 command -v clang >/dev/null || stop_with "clang is missing: install the Debian packages clang and libclang-rt-14-dev"
 
 mkdir -p "$dir" || exit 1
-exec 9>"$dir/.lock"
+exec 9>"$dir/.lock" 8<"$top/configure.ac"
 flock 9
+flock 8
 log=$dir/build.log
 if [ ! -x "$top/configure" ] || [ "$top/configure.ac" -nt "$top/configure" ] || [ ! -e "$top/Makefile.in" ]; then
 	(cd "$top" && autoreconf -fi) >"$log" 2>&1 || { tail -n 20 "$log"; stop_with "autoreconf failed"; }
 fi
+exec 8<&-
 if [ ! -e "$dir/Makefile" ]; then
 	(cd "$dir" && CC=clang "$top/configure" -q --enable-fuzz --enable-sanitize=fuzzer-no-link,address,undefined) >"$log" 2>&1 ||
 		{ tail -n 20 "$log"; stop_with "configure failed"; }

@@ -8,10 +8,13 @@ build_tree() {
 	mkdir -p "$dir" || return 1
 	(
 		flock 9
+		# The source folder is everybody's.
+		exec 8<"$top/configure.ac" && flock 8
 		if [ ! -x "$top/configure" ] || [ "$top/configure.ac" -nt "$top/configure" ] || [ ! -e "$top/Makefile.in" ]; then
 			say "preparing the build system"
 			(cd "$top" && autoreconf -fi) >"$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
 		fi
+		exec 8<&-
 		stamp="$dir/configured-with"
 		if [ ! -e "$dir/Makefile" ] || { [ $# -gt 0 ] && [ "$(cat "$stamp" 2>/dev/null)" != "$*" ]; }; then
 			say "configuring ($dir)"
@@ -24,7 +27,7 @@ build_tree() {
 			printf '%s' "$*" >"$stamp"
 		fi
 		say "building ($dir)"
-		make -C "$dir" -j"$(nproc)" >"$log" 2>&1 || {
+		timeout -k 10 1800 make -C "$dir" -j"$(nproc)" >"$log" 2>&1 || {
 			grep -E 'error|Error|warning' "$log" | head -n 20 >&2
 			say "quickstart: the build failed; all of it is in $log"
 			exit 1

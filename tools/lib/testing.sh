@@ -4,12 +4,70 @@
 . "$top/tools/lib/wait.sh"
 passed=0 failed=0 up_pid=
 
+lane_pids=() owner=$BASHPID doing=building
+
+# break_off SIGNAL PID...: these and all that they have started. A shell acts on it when what it waits for has ended.
+break_off() {
+	local sig=$1 pid
+	shift
+	for pid; do
+		kill "-$sig" "$pid" 2>/dev/null
+		break_off "$sig" $(pgrep -P "$pid")
+	done
+}
+
 finish() {
+	[ "$BASHPID" = "$owner" ] || return # a child that was not yet its own
+	[ ${#lane_pids[@]} -eq 0 ] || { break_off TERM "${lane_pids[@]}"; wait "${lane_pids[@]}" 2>/dev/null; }
 	[ -z "$up_pid" ] || { kill -TERM "$up_pid" 2>/dev/null; wait "$up_pid" 2>/dev/null; }
 	rm -rf --one-file-system "$work"
 }
 trap finish EXIT
 trap 'exit 143' TERM INT
+
+# lane COMMAND WORD...: in a process and a temporary folder of its own; what it counted is its last line, for side_by_side.
+lane() {
+	owner=$BASHPID work=$work/$BASHPID passed=0 failed=0 up_pid= lane_pids=()
+	trap finish EXIT
+	trap 'printf "  FAIL  broken off: %s\n" "$doing"; tail -n 15 "$work/one.log" 2>/dev/null; exit 143' TERM INT
+	mkdir "$work" && chmod 711 "$work" || exit 1
+	"$@"
+	printf '%d %d\n' "$passed" "$failed" >"$work.sum"
+}
+
+# side_by_side COMMAND "WORD..."...: COMMAND with each list of words, all at once. What each says is shown in one piece, the
+# first that is done first. One that does not come to its end within PINFOLD_CHECK_SECONDS of the whole is a failure.
+side_by_side() {
+	local command=$1 words pid log left good bad
+	local -A of=()
+	shift
+	for words; do
+		log=$work/lane.${#of[@]}
+		lane "$command" $words >"$log" 2>&1 &
+		of[$!]=$log lane_pids+=($!)
+		say "beside each other: $words"
+	done
+	while [ ${#of[@]} -gt 0 ]; do
+		for pid in "${!of[@]}"; do
+			left=$((${PINFOLD_CHECK_SECONDS:-86400} - SECONDS))
+			[ $left -gt 0 ] || break_off TERM "$pid"
+			[ $left -gt -40 ] || break_off KILL "$pid"
+			! kill -0 "$pid" 2>/dev/null || continue
+			wait "$pid"
+			cat "${of[$pid]}"
+			if [ -e "$work/$pid.sum" ]; then
+				read -r good bad <"$work/$pid.sum"
+				passed=$((passed + good)) failed=$((failed + bad))
+			else
+				printf '  FAIL  it was broken off after %d s\n' $SECONDS
+				failed=$((failed + 1))
+			fi
+			unset "of[$pid]"
+		done
+		sleep 0.2
+	done
+	lane_pids=()
+}
 
 # count NAME STATUS LOG: adds what a test's log says it did; a test that says no number counts as one.
 count() {
@@ -25,7 +83,7 @@ count() {
 	[ "$status" -ne 0 ] && [ "$bad" -eq 0 ] && bad=1
 	passed=$((passed + good)) failed=$((failed + bad))
 	if [ "$bad" -eq 0 ]; then
-		printf '  ok    %-44s %4d\n' "$name" "$good"
+		printf '  ok    %-44s %6d%s\n' "$name" "$good" "${took:+$(printf '%6d s' "$took")}"
 	else
 		printf '  FAIL  %-44s %4d of %d\n' "$name" "$bad" $((good + bad))
 		grep -aE 'FAIL|ERROR|  LINE  |Error|error:|not ok|Traceback|runtime error|Sanitizer|expected' "$log" | head -n 30 | sed 's/^/        /'
@@ -37,9 +95,12 @@ count() {
 one() {
 	local name=$1 log=$work/one.log
 	shift
+	local from=$SECONDS status
+	doing=$name
 	# A test that hangs is a failure, not a wait without end.
 	timeout -k 10 "${limit:-600}" "$@" >"$log" 2>&1
-	count "$name" $? "$log"
+	status=$?
+	took=$((SECONDS - from)) count "$name" $status "$log"
 }
 
 # make_check LABEL DIR [TESTS=...]: automake's list of tests; with is a command to run make with.
@@ -47,9 +108,10 @@ make_check() {
 	local label=$1 dir=$2 trs log name
 	shift 2
 	say "testing: $label"
+	doing="make check, $label"
 	find "$dir/tests" "$dir" -maxdepth 3 -name '*.trs' -delete 2>/dev/null
 	# shellcheck disable=SC2086
-	${with-} make -C "$dir" -k check -j"$(nproc)" "$@" >"$dir/check.log" 2>&1
+	${with-} make -C "$dir" -k check -j"$(nproc)" LOG_COMPILER="timeout -k 10 600" "$@" >"$dir/check.log" 2>&1
 	local status=$? any=no
 	while read -r trs; do
 		any=yes
@@ -105,6 +167,7 @@ with_instance() {
 	local label=$1 dir=$2 web=$3 line test
 	shift 3
 	say "testing: $label, a running instance behind $web"
+	doing="starting an instance, $label"
 	"$top/tests/instance/leftovers.sh" --before "$work/before"
 	: >"$work/up.out"
 	PINFOLD_BUILD=$dir "$top/quickstart" up --root "$work/root" --web-server "$web" --config "$top/tests/instance/extra.conf" >"$work/up.out" 2>"$work/up.err" &
