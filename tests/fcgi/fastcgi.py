@@ -124,3 +124,7 @@ def silent_yet(s):
         return True
     finally:
         s.settimeout(PATIENCE)
+
+
+def refused(a, status, code):
+    return (a.status, a.error) == (status, code)
