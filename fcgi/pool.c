@@ -20,6 +20,7 @@ enum {
 	STOP_MS = 1500,
 	LISTEN_AGAIN_MS = 100,
 	HELD_MS = 500,
+	IN_TURN = 16, /* connections that one worker takes before it lets another: on a busy machine it may be halted */
 	STACK = 256 * 1024,
 	SPARE_CONNS = 256
 };
@@ -289,11 +290,18 @@ static void *work(void *arg)
 {
 	struct pool *p = arg;
 	struct worker *w = worker_new(p);
+	unsigned in_turn = 0;
 	while (w != NULL) {
-		struct conn *c = worker_listens(w) ? NULL : await(p, w);
+		struct conn *c = NULL;
+		if (!worker_listens(w)) {
+			in_turn = 0;
+			c = await(p, w);
+		}
 		if (c == NULL && worker_listens(w)) {
 			c = take_new(p);
-			worker_hold(w, c != NULL);
+			worker_hold(w, c != NULL && ++in_turn < IN_TURN);
+			if (in_turn == IN_TURN)
+				pool_listen(p);
 		}
 		if (c != NULL)
 			put_back(p, c, serve(w, c));

@@ -5,13 +5,12 @@
  * waits: for its first byte, for the rest of its parameters, or, where the web server keeps connections, for its
  * next request. Each of them is armed once and wakes one worker, which serves it on the spot: no request is handed
  * from thread to thread. Whom the listener has woken holds it, and takes connection after connection without asking
- * for another wake-up, until nobody waits or until it must wait itself, for the store or for its peer: then it arms the
- * listener for the next worker first. So answers that need nobody cost no change of thread, and no answer waits for
- * another. A silent or a kept connection costs a table row and no thread. Workers are added while fewer than two wait,
- * up to a cap.
- * The main thread is the watchdog: it shuts down what is overdue, first the reading half, so that the worker can
- * still answer, then all of it; and it arms the listener again after descriptors or rows had run out, or where a
- * worker holds it that does not come on.
+ * for another wake-up, until nobody waits, it has taken a few, or it must wait itself, for the store or for its peer:
+ * then it arms the listener for the next worker first. So answers that need nobody cost hardly a change of thread, and
+ * no answer waits for another. A silent or a kept connection costs a table row and no thread. Workers are added while
+ * fewer than two wait, up to a cap. The main thread is the watchdog: it shuts down what is overdue, first the reading
+ * half, so that the worker can still answer, then all of it; and it arms the listener again after descriptors or rows
+ * had run out, or where a worker holds it that does not come on.
  */
 #ifndef FCGI_POOL_H
 #define FCGI_POOL_H
