@@ -2,6 +2,7 @@
 // judges the document, openapi-backend finds the operation of each request and judges status, headers and body of
 // what came back. Usage: node openapi.mjs (PINFOLD_URL, PINFOLD_INSTANCE, PINFOLD_CLI), beside a node_modules.
 import fs from "node:fs";
+import http from "node:http";
 import { execFileSync } from "node:child_process";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import backend from "openapi-backend";
@@ -27,6 +28,17 @@ const close = (v) => {
 	return v;
 };
 
+// A connection for each request: one that is kept may be ended just when it is used again, which Node calls a failure.
+const fetch = (url, { method = "GET", headers = {}, body } = {}) => new Promise((done, failed) => {
+	const rq = http.request(url, { method, headers, agent: false }, (r) => {
+		const parts = [], pairs = [];
+		for (let i = 0; i < r.rawHeaders.length; i += 2) pairs.push([r.rawHeaders[i], r.rawHeaders[i + 1]]);
+		r.on("data", (part) => parts.push(part)).on("error", failed);
+		r.on("end", () => done(new Response([204, 304].includes(r.statusCode) ? null : Buffer.concat(parts), { status: r.statusCode, headers: pairs })));
+	});
+	rq.on("error", failed).end(body);
+});
+
 const text = await (await fetch(base + "/openapi.json")).text();
 const judged = await new Validator().validate(JSON.parse(text));
 check("the document is OpenAPI 3.1, says @seriousme/openapi-schema-validator", judged.valid, judged.errors);
@@ -47,7 +59,7 @@ const ask = async (method, path, want, { token, body, headers = {}, name } = {})
 	if (token) rq.headers.authorization = "Bearer " + token;
 	if (body !== undefined && !("content-type" in rq.headers)) rq.headers["content-type"] = "application/json";
 	const raw = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
-	const r = await fetch(base + path, { method, headers: rq.headers, body: raw, redirect: "manual" });
+	const r = await fetch(base + path, { method, headers: rq.headers, body: raw });
 	const got = await r.text(), type = r.headers.get("content-type"), title = `${method} ${name ?? path} -> ${want}`;
 	const op = tool.router.matchOperation({ ...rq, headers: rq.headers });
 	if (op === undefined) { check(title, false, "no such operation in the document"); return null; }
