@@ -11,6 +11,7 @@
 #include "gen/bundle_msg.h"
 #include "lib/chan.h"
 #include "lib/json.h"
+#include "lib/lack.h"
 #include "lib/names.h"
 #include "lib/path.h"
 #include "lib/text.h"
@@ -241,11 +242,15 @@ static enum err answer(int out, struct verdict *d, const struct tree_claim *clai
 	buf_init(&text, JUDGE_PATCH_BYTES + 1);
 	if (d->seen > JUDGE_CHANGES)
 		d->n = 0; /* a part of the changes must not be taken for all of them */
+	errno = 0;
 	for (size_t i = 0; i < d->n && !large; i++) {
 		if (!patch_add(&text, d->v[i].before, d->v[i].after))
-			return ERR_SANDBOX_RESULT_INVALID;
+			return lack_or(ERR_SANDBOX_RESULT_INVALID);
 		large = buf_failed(&text) || text.n > JUDGE_PATCH_BYTES;
 	}
+	/* Without memory nothing is known of its size. */
+	if (buf_failed(&text) && lack())
+		return lack_error();
 	if (large) {
 		buf_free(&text);
 		buf_init(&text, JUDGE_PATCH_BYTES + 1);
@@ -256,7 +261,7 @@ static enum err answer(int out, struct verdict *d, const struct tree_claim *clai
 	for (size_t i = 0; i < d->n; i++)
 		ok = ok && say_change(out, &d->v[i]);
 	ok = ok && say_patch(out, &text, large) && say_claim(out, claim);
-	return ok ? ERR_OK : ERR_INTERNAL_ERROR;
+	return ok ? ERR_OK : lack_error();
 }
 
 enum err judge_decide(int upload, int result, const struct judge_rules *rules, int out)
@@ -267,6 +272,9 @@ enum err judge_decide(int upload, int result, const struct judge_rules *rules, i
 	enum err e = tree_upload(&up, upload);
 	if (e == ERR_OK) {
 		d.code = tree_result(&left, &claim, result);
+		e = err_row(d.code)->retry ? d.code : ERR_OK; /* what passes says nothing of the result */
+	}
+	if (e == ERR_OK) {
 		/* A result that makes no sense is judged as such; nothing of it is compared. */
 		if (d.code == ERR_OK) {
 			walk(&d, rules, &up, &left);

@@ -23,7 +23,8 @@ struct judge_rules {
 
 /*
  * The decision itself, without confinement (the child calls it; tests and fuzzing too). patch_init was
- * called. Writes the frames to out. ERR_OK also when the changes were refused: JUDGED says so.
+ * called. Writes the frames to out. ERR_OK also when the changes were refused: JUDGED says so. One that passes
+ * (lib/lack.h): it could not be found out.
  */
 enum err judge_decide(int upload, int result, const struct judge_rules *rules, int out);
 
@@ -38,6 +39,7 @@ bool judge_start(struct judge *j, int upload, int result, const struct judge_rul
 		 void *arg);
 /* Has it ended by itself? */
 bool judge_ended(const struct judge *j);
-/* Reaps (after killing, where it still runs). True: it ended well, its frames may be read. */
-bool judge_end(struct judge *j);
+/* Reaps (after killing, where it still runs). ERR_OK: it ended well, its frames may be read. ERR_RESOURCES_EXHAUSTED:
+ * it lacked something; ERR_SANDBOX_RESULT_INVALID: anything else. */
+enum err judge_end(struct judge *j);
 #endif

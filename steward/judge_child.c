@@ -22,6 +22,8 @@
 #include <unistd.h>
 
 enum { AT_UPLOAD = 3, AT_RESULT, AT_OUT, AT__END };
+/* What its exit code says; a sanitizer's or a death's is none of them. */
+enum { ENDED_WELL = 0, ENDED_BADLY = 1, ENDED_LACKING = 3 };
 enum { JUDGE_CPU_SECONDS = 15, JUDGE_MEMORY = 512 << 20, JUDGE_OUTPUT = 48 << 20 };
 
 static bool place_fds(int upload, int result, int out)
@@ -65,8 +67,8 @@ static void child(pid_t parent, int upload, int result, const struct judge_rules
 	ok = ok && limit(RLIMIT_FSIZE, JUDGE_OUTPUT) && limit(RLIMIT_NOFILE, AT__END + 1 /* to be confined with */);
 	ok = ok && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
 	ok = ok && limit_more() && confine(CONFINE_JUDGE, NULL, 0);
-	ok = ok && judge_decide(AT_UPLOAD, AT_RESULT, rules, AT_OUT) == ERR_OK;
-	_exit(ok ? 0 : 1);
+	enum err e = ok ? judge_decide(AT_UPLOAD, AT_RESULT, rules, AT_OUT) : ERR_RESOURCES_EXHAUSTED;
+	_exit(e == ERR_OK ? ENDED_WELL : err_row(e)->retry ? ENDED_LACKING : ENDED_BADLY);
 }
 
 bool judge_start(struct judge *j, int upload, int result, const struct judge_rules *rules, void (*forget)(void *),
@@ -99,7 +101,7 @@ bool judge_ended(const struct judge *j)
 	return j->pid != 0 && poll(&p, 1, 0) > 0;
 }
 
-bool judge_end(struct judge *j)
+enum err judge_end(struct judge *j)
 {
 	int status = 0;
 	bool ended = waitpid(j->pid, &status, WNOHANG) == j->pid;
@@ -110,5 +112,9 @@ bool judge_end(struct judge *j)
 	close(j->pidfd);
 	j->pidfd = -1;
 	j->pid = 0;
-	return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0 && bundle_seal(j->out);
+	if (!ended || !WIFEXITED(status))
+		return ERR_SANDBOX_RESULT_INVALID;
+	if (WEXITSTATUS(status) == ENDED_WELL && bundle_seal(j->out))
+		return ERR_OK;
+	return WEXITSTATUS(status) == ENDED_LACKING ? ERR_RESOURCES_EXHAUSTED : ERR_SANDBOX_RESULT_INVALID;
 }

@@ -397,11 +397,14 @@ void run_gone(struct app *app, struct run *r, enum box_kind kind, bool clean)
 
 void run_judge_ended(struct app *app, struct run *r)
 {
-	bool well = judge_end(&r->judge);
-	if (!well || !verdict_judge(app, r)) {
+	enum err e = judge_end(&r->judge);
+	errno = 0;
+	if (e == ERR_OK && !verdict_judge(app, r))
+		e = lack_or(ERR_SANDBOX_RESULT_INVALID);
+	if (e != ERR_OK) {
 		r->nchanges = 0;
 		r->judged = false;
-		run_fail(r, ERR_SANDBOX_RESULT_INVALID, REASON_SANDBOX_RESULT_INVALID);
+		run_fail(r, e, err_row(e)->retry ? REASON_JUDGE_FAILED : REASON_SANDBOX_RESULT_INVALID);
 	}
 	if (r->error == ERR_OK && !r->cancelled && !r->cleanup_failed)
 		begin_check(app, r);

@@ -5,6 +5,7 @@
 #include "steward/tree.h"
 #include "gen/bundle_msg.h"
 #include "lib/chan.h"
+#include "lib/lack.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +47,7 @@ static enum err tree_add(struct tree *t, const void *path, size_t path_n, uint8_
 		size_t room = t->room == 0 ? 64 : t->room * 2;
 		struct tree_file *v = realloc(t->v, room * sizeof *v);
 		if (v == NULL)
-			return ERR_INTERNAL_ERROR;
+			return ERR_RESOURCES_EXHAUSTED;
 		t->v = v;
 		t->room = room;
 	}
@@ -59,7 +60,7 @@ static enum err tree_add(struct tree *t, const void *path, size_t path_n, uint8_
 				.n = content.n};
 	t->n++;
 	t->bytes += content.n + path_n;
-	return f->path != NULL && f->content != NULL ? ERR_OK : ERR_INTERNAL_ERROR;
+	return f->path != NULL && f->content != NULL ? ERR_OK : ERR_RESOURCES_EXHAUSTED;
 }
 
 static int by_path(const void *a, const void *b)
@@ -110,11 +111,12 @@ enum err tree_upload(struct tree *t, int fd)
 	enum err e = ERR_OK;
 	if (!bundle_open(&b, fd, BN_MAXFRAME))
 		return ERR_SANDBOX_RESULT_INVALID;
+	errno = 0;
 	while (e == ERR_OK && (got = bundle_next(&b, &frame, &n)) > 0)
 		e = upload_frame(t, frame, n, &end);
 	bundle_close(&b);
 	if (e == ERR_OK && (got < 0 || !end))
-		e = ERR_SANDBOX_RESULT_INVALID;
+		e = lack_or(ERR_SANDBOX_RESULT_INVALID);
 	return e == ERR_OK ? tree_sort(t) : e;
 }
 
@@ -154,7 +156,7 @@ static enum err result_frame(struct result_state *st, const uint8_t *frame, size
 			return ERR_SANDBOX_RESULT_INVALID;
 		st->claim->p = copy(claim.response.p, claim.response.n);
 		st->claim->n = claim.response.n;
-		return st->claim->p != NULL ? ERR_OK : ERR_INTERNAL_ERROR;
+		return st->claim->p != NULL ? ERR_OK : ERR_RESOURCES_EXHAUSTED;
 	case BN_COLLECTED:
 		if (!bn_get_collected(frame, n, &collected))
 			return ERR_SANDBOX_RESULT_INVALID;
@@ -177,10 +179,11 @@ enum err tree_result(struct tree *t, struct tree_claim *claim, int fd)
 	enum err e = ERR_OK;
 	if (!bundle_open(&b, fd, BN_MAXFRAME))
 		return ERR_SANDBOX_RESULT_INVALID;
+	errno = 0;
 	while (e == ERR_OK && (got = bundle_next(&b, &frame, &n)) > 0)
 		e = result_frame(&st, frame, n);
 	bundle_close(&b);
 	if (e == ERR_OK && (got < 0 || !st.collected))
-		e = ERR_SANDBOX_RESULT_INVALID;
+		e = lack_or(ERR_SANDBOX_RESULT_INVALID);
 	return e == ERR_OK ? tree_sort(t) : e;
 }

@@ -4,6 +4,7 @@
 #include "lib/chan.h"
 #include "lib/die.h"
 #include "lib/digest.h"
+#include "lib/lack.h"
 #include "lib/path.h"
 #include "lib/text.h"
 #include "steward/limits.h"
@@ -110,6 +111,7 @@ void verdict_agent(struct app *app, struct run *r)
 	struct bn_broken bad;
 	if (r->work_timed_out)
 		run_fail(r, ERR_WALL_TIME_EXCEEDED, REASON_WALL_TIME_EXCEEDED);
+	errno = 0;
 	if (only_frame(r->work_fd, BN_RAN, &b, &frame, &n) && bn_get_ran(frame, n, &m)) {
 		ran(app, r, &m);
 		bundle_close(&b);
@@ -118,6 +120,8 @@ void verdict_agent(struct app *app, struct run *r)
 	bundle_close(&b);
 	if (only_frame(r->work_fd, BN_BROKEN, &b, &frame, &n) && bn_get_broken(frame, n, &bad))
 		broken(r, &bad);
+	else if (lack())
+		run_fail(r, lack_error(), REASON_JUDGE_FAILED);
 	else if (r->work_oom)
 		run_fail(r, ERR_MEMORY_EXCEEDED, REASON_MEMORY_EXCEEDED);
 	else

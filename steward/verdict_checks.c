@@ -5,6 +5,7 @@
 #include "gen/bundle_msg.h"
 #include "lib/chan.h"
 #include "lib/die.h"
+#include "lib/lack.h"
 #include "lib/path.h"
 #include "steward/flags.h"
 #include "steward/limits.h"
@@ -121,11 +122,13 @@ static enum err take_result(struct app *app, const struct run *r, struct check_r
 	int got = -1;
 	struct bn_broken broken;
 	enum err e = bundle_open(&b, r->check_fd, BN_MAXFRAME) ? ERR_OK : ERR_SANDBOX_RESULT_INVALID;
+	errno = 0;
 	while (e == ERR_OK && (got = bundle_next(&b, &frame, &n)) > 0) {
 		if (!wire_peek(frame, n, &number, &op)) {
 			e = ERR_SANDBOX_RESULT_INVALID;
 		} else if (number == BN_CHECKED) {
-			e = take_checked(app, r, c, frame, n) ? ERR_OK : ERR_SANDBOX_VERIFICATION_MISMATCH;
+			errno = 0;
+			e = take_checked(app, r, c, frame, n) ? ERR_OK : lack_or(ERR_SANDBOX_VERIFICATION_MISMATCH);
 		} else if (number == BN_BROKEN && bn_get_broken(frame, n, &broken)) {
 			log_warn("run %s: the check box could not work: %s", r->run, broken.detail);
 			e = err_find(err_code((enum err)broken.code));
@@ -136,7 +139,7 @@ static enum err take_result(struct app *app, const struct run *r, struct check_r
 	}
 	bundle_close(&b);
 	if (e == ERR_OK && got < 0)
-		e = ERR_SANDBOX_RESULT_INVALID;
+		e = lack_or(ERR_SANDBOX_RESULT_INVALID);
 	if (e == ERR_OK && c->outcome == OUTCOME_NONE)
 		e = r->check_oom ? ERR_MEMORY_EXCEEDED : ERR_SANDBOX_VERIFICATION_MISMATCH;
 	return e;

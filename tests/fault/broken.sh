@@ -18,7 +18,7 @@ hasty power cut
 trusting in recovery'
 
 # A terminal state is committed before the box is gone.
-break_early() { sed -i '/^void run_cancel(/,/^}/ s/^	(void)tell_revoke(app, r);/&\n	if (r->boxes != 0) {\n		run_settle(app, r);\n		return;\n	}/' steward/run.c; }
+break_early() { sed -i '/^void run_cancel(/,/^}/ s/^	r->revoked = true;.*/&\n	if (r->boxes != 0) {\n		run_settle(app, r);\n		return;\n	}/' steward/run.c; }
 # A unit of the budget is given back.
 break_refund() {
 	sed -i '/op_model_called(/,/^}/ s/^	r.prompt_tokens += m->prompt_tokens;/	struct rec_capability back;\n	if (m->status != 200 \&\& capability_get(t, m->tenant, m->run, \&back) \&\& back.used_requests > 0) {\n		back.used_requests--;\n		capability_put(t, m->tenant, m->run, \&back);\n		r.used_requests = back.used_requests;\n	}\n&/' store/op_capability.c

@@ -400,7 +400,7 @@ static void t_child(void **state)
 	assert_true(judge_start(&j, up, left, &rules, NULL, NULL));
 	struct pollfd p = {.fd = j.pidfd, .events = POLLIN};
 	assert_int_equal(poll(&p, 1, 60000), 1);
-	assert_true(judge_end(&j));
+	assert_int_equal(judge_end(&j), ERR_OK);
 	trial_hear(j.out, &s);
 	close(j.out);
 	assert_true(s.accepted && s.n == 3 && strcmp(s.summary, "three") == 0);
@@ -412,12 +412,12 @@ static void t_child(void **state)
 	assert_true(judge_start(&j, junk, left, &rules, NULL, NULL));
 	p.fd = j.pidfd;
 	assert_int_equal(poll(&p, 1, 60000), 1);
-	assert_false(judge_end(&j));
+	assert_int_equal(judge_end(&j), ERR_SANDBOX_RESULT_INVALID);
 	close(j.out);
 	/* Stopped before its time. */
 	assert_true(judge_start(&j, up, left, &rules, NULL, NULL));
 	kill(j.pid, SIGSTOP);
-	assert_false(judge_end(&j));
+	assert_int_equal(judge_end(&j), ERR_SANDBOX_RESULT_INVALID);
 	close(j.out);
 }
 
