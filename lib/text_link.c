@@ -10,8 +10,6 @@
 #include <string.h>
 #include <strings.h>
 
-enum { HOST_MAX = 253, LABEL_MAX = 63 };
-
 /* Only what shows, no white space of any script, and not more characters than the table has. */
 static bool shows(const char *s, size_t n)
 {
@@ -29,10 +27,11 @@ static bool shows(const char *s, size_t n)
 			return false;
 		i += len;
 	}
-	return memchr(s, '\\', n) == NULL;
+	return true;
 }
 
-/* Labels of letters, digits, hyphens and underscores between dots, one dot at the end allowed. */
+/* Labels of letters, digits, hyphens and underscores between dots, one dot at the end allowed; so no "@", "%" or "\\".
+ * How long they may be libidn2 has looked at. */
 static bool host_valid(const char *host)
 {
 	size_t n = strlen(host), label = 0;
@@ -42,10 +41,10 @@ static bool host_valid(const char *host)
 		if (host[i] != '.' && strchr("abcdefghijklmnopqrstuvwxyz0123456789-_", host[i]) == NULL)
 			return false;
 		label = host[i] == '.' ? 0 : label + 1;
-		if (label > LABEL_MAX || (label == 0 && (i == 0 || host[i - 1] == '.')))
+		if (label == 0 && (i == 0 || host[i - 1] == '.'))
 			return false;
 	}
-	return label > 0 && n <= HOST_MAX;
+	return label > 0;
 }
 
 /* Six is a literal address of version 6, in brackets. */
@@ -98,9 +97,6 @@ bool text_link(struct buf *out, struct buf *host, const char *s, size_t n)
 		return false;
 	while (end < n && strchr("/?#", s[end]) == NULL)
 		end++;
-	/* Without user and password there is no "@". */
-	if (memchr(s + from, '@', end - from) != NULL)
-		return false;
 	const char *close = memchr(s + from, ']', end - from);
 	size_t at = close != NULL ? (size_t)(close - s) + 1 : from;
 	while (at < end && s[at] != ':')
