@@ -6,14 +6,11 @@
 . "$(dirname "$0")/../../tools/lib/wait.sh"
 bad=0
 note() { printf 'FAIL left behind: %s\n' "$*"; bad=1; }
-# Control groups and files that nobody is in or holds open.
+# Files that nobody holds open.
 idle() {
-	local g f
+	local f
 	for f in /run/pinfold* /run/lock/pinfold*; do
 		[ -e "$f" ] && ! fuser -s "$f" 2>/dev/null && echo "$f"
-	done
-	find /sys/fs/cgroup -maxdepth 4 -type d -name 'pinfold*' 2>/dev/null | while read -r g; do
-		[ -n "$(find "$g" -name cgroup.procs -exec cat {} + 2>/dev/null)" ] || echo "$g"
 	done
 }
 if [ "$1" = --before ]; then
@@ -23,13 +20,21 @@ fi
 root=$1 before=$2
 processes() { ps -eo pid,args | grep -F "$root/" | grep -v -e grep -e leftovers.sh; }
 mounts() { grep -F "$root" /proc/mounts; }
-groups() { idle | sort | comm -13 "$before" -; }
+files() { idle | sort | comm -13 "$before" -; }
+# As sandboxd names its groups: by its run folder.
+name=$(python3 -c 'import sys
+h = 14695981039346656037
+for b in (sys.argv[1] + "/run/pinfold").encode(): h = ((h ^ b) * 1099511628211) & 0xFFFFFFFFFFFFFFFF
+print("pinfold-%016x" % h)' "$root")
+groups() { find /sys/fs/cgroup -maxdepth 4 -type d -name "$name" 2>/dev/null; }
 # What is still going, and another instance that ends just now, is waited for.
-wait_until eval '[ -z "$(processes; mounts; groups)" ]'
+wait_until eval '[ -z "$(processes; mounts; groups; files)" ]'
 left=$(processes) && note "processes: $left"
 left=$(mounts) && note "mounts: $left"
 [ ! -e "$root" ] || note "the folder $root"
 left=$(groups)
+[ -z "$left" ] || note "groups: $left"
+left=$(files)
 [ -z "$left" ] || note "$left"
 [ $bad = 0 ] && echo "1 passed, 0 failed"
 exit $bad
