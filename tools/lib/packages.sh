@@ -9,7 +9,7 @@ packages_lighttpd=lighttpd packages_apache=apache2-bin packages_nginx=nginx
 packages_bench="apache2-bin nginx wrk bubblewrap libsqlite3-dev liblmdb-dev"
 packages_check="psmisc apache2-bin nginx python3-pytest clang clang-format libclang-rt-14-dev cppcheck bubblewrap binutils iproute2 mandoc
 	shellcheck codespell spin"
-packages_long="valgrind clang-tidy libsqlite3-dev liblmdb-dev qemu-system-x86 mmdebstrap e2fsprogs debian-archive-keyring"
+packages_long="valgrind clang-tidy tcc libsqlite3-dev liblmdb-dev qemu-system-x86 mmdebstrap e2fsprogs debian-archive-keyring"
 # Two tests read published cases out of npm packages. Any npm will do, not only Debian's.
 command -v npm >/dev/null || packages_check="$packages_check nodejs npm"
 
