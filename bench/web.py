@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """Requests a second and 99th percentile behind each web server, against a trivial libfcgi responder and against one
 without libfcgi (raw), each behind a server of the same kind with the same configuration; and beside idle kept
-connections. The three take turns; a ratio is the median of the ratios of each round.
+connections. The three take turns; a ratio is the median of the ratios of each round. "us" is the processor time of all
+processes for one request, the load generator's among it: on a machine with other work it is what can still be compared.
 
 Run as root on an idle machine, after a build (PINFOLD_BUILD, or build): bench/web.py [SECONDS a turn [ROUNDS [SERVER...]]]
 Below TMPDIR is the store: with a tmpfs there, a POST is without the disk's share.
 Needs wrk, apache2-bin and nginx (Debian packages).
 """
-import json, os, re, shutil, signal, statistics, subprocess, sys, tempfile, time
+import json, os, re, resource, shutil, signal, statistics, subprocess, sys, tempfile, time
 sys.dont_write_bytecode = True
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -43,8 +44,32 @@ work = tempfile.mkdtemp(prefix="pinfold-bench.")
 os.chmod(work, 0o711)
 
 
+def spent():
+    """Processor time in ns, of all that this program has started."""
+    parents, at, mine = {}, 0, {os.getpid()}
+    for p in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{p}/stat") as f:
+                parents[int(p)] = int(f.read().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            pass
+    while at < len(mine):
+        at = len(mine)
+        mine |= {p for p, parent in parents.items() if parent in mine}
+    ns = 0
+    for p in mine:
+        try:
+            for t in os.listdir(f"/proc/{p}/task"):
+                with open(f"/proc/{p}/task/{t}/schedstat") as f:
+                    ns += int(f.read().split()[0])
+        except OSError:
+            pass
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ns + 1e9 * (ended.ru_utime + ended.ru_stime)
+
+
 def wrk(url, tokens=(), body=None, callers=16, seconds=SECONDS):
-    """(requests a second, p99 in ms, failures)"""
+    """(requests a second, p99 in ms, us of processor time a request, failures)"""
     args = ["wrk", f"-t{min(2, callers)}", f"-c{callers}", f"-d{seconds}s", "--latency"]
     if tokens:
         script = work + "/wrk.lua"
@@ -56,11 +81,13 @@ def wrk(url, tokens=(), body=None, callers=16, seconds=SECONDS):
                 f.write("local t, i = {%s}, 0\nfunction request()\ni = i %% #t + 1\n"
                         "wrk.headers['Authorization'] = 'Bearer ' .. t[i]\nreturn wrk.format()\nend\n" % ", ".join(f"'{t}'" for t in tokens))
         args += ["-s", script]
+    before = spent()
     out = subprocess.run(args + [url], check=True, capture_output=True, text=True).stdout
     number, unit = re.search(r"99%\s+([\d.]+)(us|ms|s|m)", out).groups()
     bad = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
     errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", out)
     return (float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1]), float(number) * UNITS[unit],
+            (spent() - before) / 1e3 / max(1, int(re.search(r"(\d+) requests in", out)[1])),
             int(bad[1] if bad else 0) + sum(int(x) for x in (errors.groups() if errors else ())))
 
 
@@ -85,14 +112,14 @@ def compare(what, ours, libfcgi, raw, floors):
             got[name].append(who[name]())
     line = f"{what:26}"
     for name, turns in got.items():
-        rate, p99 = (statistics.median(t[i] for t in turns) for i in (0, 1))
-        line += f" | {name} {rate:6.0f}/s p99 {p99:5.1f} ms"
+        rate, p99, cost = (statistics.median(t[i] for t in turns) for i in range(3))
+        line += f" | {name} {rate:6.0f}/s p99 {p99:5.1f} ms {cost:3.0f} us"
         if name != "ours":
             ratio = statistics.median(mine[0] / other[0] for mine, other in zip(got["ours"], turns))
-            line += f" x {ratio:.2f}"
+            line += f" x {ratio:.2f}, by us {statistics.median(other[2] / mine[2] for mine, other in zip(got['ours'], turns)):.2f}"
             if name in floors:
                 line += f" (at least {floors[name]:.2f}: {'held' if ratio >= floors[name] else 'MISSED'})"
-    failed = sum(t[2] for turns in got.values() for t in turns)
+    failed = sum(t[3] for turns in got.values() for t in turns)
     print(line + (f" | {failed} FAILED" if failed else ""), flush=True)
 
 
@@ -148,7 +175,7 @@ def main():
                 from t_keep import kept
                 idle = idle_connections(f, kept)
                 for callers in (1, 16):
-                    rate, p99, failed = wrk(ready["url"] + "/healthz", callers=callers)
+                    _, p99, _, failed = wrk(ready["url"] + "/healthz", callers=callers)
                     print(f"beside {idle} idle connections of {server}: another server's GET /healthz, {callers} callers: p99 {p99:.2f} ms "
                           f"(under 50: {'held' if p99 < 50 else 'MISSED'}), {failed} failed", flush=True)
         if not sys.argv[3:]:
