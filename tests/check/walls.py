@@ -155,7 +155,7 @@ OPENINGS = [
     ("text", "text", [("lib/text.c", "		if (len == 0 || dropped(code, kind)) {", "		if (len == 0 || (dropped(code, kind) && out == NULL)) {")]),
     ("tokens' mode", "gateway", [("runner/unpack.c", "it->token.token, 0600)", "it->token.token, 0640)")]),
     ("tenancy", "tenancy", [("store/t_run.c", "	if (!table_get(t, T_RUN, &k, &v))\n		return t->failed", "	if (!table_get(t, T_RUN, &k, &v) && (k = run_key(\"attack-neighbour\", run), !table_get(t, T_RUN, &k, &v)))\n		return t->failed")]),
-    ("tenancy: cancel", "tenancy", [("handlers/runs.c", "	    .tenant = rq->who->tenant, .run = rq->arg[0], .by = rq->who->by,", "	    .tenant = \"attack-neighbour\", .run = rq->arg[0], .by = rq->who->by,")]),
+    ("tenancy: cancel", "tenancy", [("handlers/runs.c", "struct st_run_cancel question = {\n	    .tenant = rq->who->tenant,", "struct st_run_cancel question = {\n	    .tenant = \"attack-neighbour\",")]),
     ("any token at the API", "tenancy", [("handlers/authority.c", "	if (e != ERR_OK)\n		return e;\n	/* The only thing that was",
                                          "	if (e != ERR_OK) {\n		*who = (struct principal){.kind = PRINCIPAL_API};\n		snprintf(who->tenant, sizeof who->tenant, \"attack\");\n		return ERR_OK;\n	}\n	/* The only thing that was")]),
     ("tenancy: lists", "tenancy", [("store/op_runs.c", "run_by_age_each(t, m->tenant,", "run_by_age_each(t, strcmp(m->tenant, \"attack\") == 0 ? \"attack-neighbour\" : m->tenant,")]),
@@ -283,33 +283,41 @@ def look(tree, build, work, ids, doctor):
         shutil.rmtree(root, ignore_errors=True)
 
 
-def edit(tree, edits, back):
-    """Makes the edits; back keeps what was there. None, or what is wrong with one."""
+def edited(tree, edits):
+    """({file: its text with the edits made}, None, or what is wrong with one)."""
+    texts = {}
     for file, old, new in edits:
-        path = os.path.join(tree, file)
-        with open(path) as f:
-            text = f.read()
-        back.setdefault(file, text)
-        if text.count(old) != 1:
-            return f"the edit does not find its place in {file}: {old.strip()[:80]!r}"
-        with open(path, "w") as f:
-            f.write(text.replace(old, new))
-    return None
+        if file not in texts:
+            with open(os.path.join(tree, file)) as f:
+                texts[file] = f.read()
+        if texts[file].count(old) != 1:
+            return texts, f"the edit does not find its place in {file}: {old.strip()[:80]!r}"
+        texts[file] = texts[file].replace(old, new)
+    return texts, None
+
+
+def write(tree, texts):
+    """Writes these; what was there before."""
+    back = {}
+    for file, text in texts.items():
+        with open(os.path.join(tree, file)) as f:
+            back[file] = f.read()
+        with open(os.path.join(tree, file), "w") as f:
+            f.write(text)
+    return back
 
 
 def open_one(name, wall, edits, ids, tree, build, work):
     """(fine, which attacks were seen to succeed)."""
-    back = {}
-    wrong = edit(tree, edits, back)
+    texts, wrong = edited(tree, edits)
+    back = write(tree, texts) if wrong is None else {}
     if wrong is None and not make(tree, build):
         with open(os.path.join(build, "log")) as f:
             wrong = "it does not build: " + f.read()[-1500:]
     got = errors = None
     if wrong is None:
         got, errors, wrong = look(tree, build, work, ids, wall in WALLS)
-    for file, text in back.items():
-        with open(os.path.join(tree, file), "w") as f:
-            f.write(text)
+    write(tree, back)
     if got is None:
         say(f"FAIL {name} ({wall}): {wrong}")
         return False, set()
@@ -367,13 +375,18 @@ def main():
         tree = os.path.join(work, "tree")
         build = os.path.join(tree, os.path.basename(built or "build"))
         copy(tree, built)
+        # Of those, too, that are not asked for now: whoever changes the source sees at once which opening goes with it.
+        adrift = {name: wrong for name, _, edits, *_ in OPENINGS for _, wrong in [edited(tree, edits)] if wrong}
+        for name, wrong in adrift.items():
+            say(f"FAIL {name}: {wrong}")
+        bad += len(adrift)
         os.makedirs(build, exist_ok=True)
         if not make(tree, build):
             with open(os.path.join(build, "log")) as f:
                 say("FAIL the copy does not build", f.read()[-1500:])
             return 1
         for name, wall, edits, *ids in OPENINGS:
-            if names and name not in names:
+            if names and name not in names or name in adrift:
                 continue
             lacks = CANNOT[wall]() if wall in CANNOT else None
             if lacks:
