@@ -147,7 +147,7 @@ OPENINGS = [
     ("gateway: events", "gateway", [("gateway/agent_events.c", "	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)\n		if (strncmp", "	for (size_t i = 0; i < sizeof families / sizeof families[0] && s == NULL; i++)\n		if (strncmp"),
                                     ("store/t_event.c", "	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)\n", "	for (size_t i = 0; i < sizeof families / sizeof families[0] && type == NULL; i++)\n"),
                                     ("store/t_event.c", "	r->last_sequence++;", "	r->last_sequence += strcmp(type, \"number\") == 0 ? 2 : 1;")]),
-    ("gateway: events of any run", "gateway", [
+    ("gateway: events of any run", "gateway", ANY_TOKEN + [
         (HTTP, "strcmp(call->found.arg[0], call->claims.run) != 0)", "call->found.arg[0] == NULL)"),
         ("gateway/agent_events.c", "strcmp(task->text, run) != 0)", "run == NULL)"),
         ("gateway/agent_events.c", "	    .tenant = call->box->tenant, .run = call->box->run, .events",
@@ -191,7 +191,6 @@ CANNOT = {"core scheduling": no_core_scheduling, "landlock truncate": no_landloc
 OUT_OF_REACH = {
     "ns-mnt": "a box in the machine's mount namespace would mount over the machine's own tree",
     "gate-approve": "held more than once (route, method, body); no opening here takes all of it away yet",
-    "collect-sparse": "held more than once (collector, size of the result); no opening here takes all of it away yet",
     "tty-steal": "needs a terminal on one of three descriptors that are a pipe and /dev/null",
 }
 # The same, for want of something on this machine.
