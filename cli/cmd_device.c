@@ -132,7 +132,7 @@ static int list(const struct cli *cli, const char *tenant)
 	return 0;
 }
 
-static int revoke(const char *tenant, const char *label)
+static int revoke_device(const char *tenant, const char *label)
 {
 	struct ask *a = admin_open();
 	struct st_ok ok;
@@ -172,6 +172,6 @@ int cmd_device(struct cli *cli, int argc, char **argv)
 	if (strcmp(what, "list") == 0 && words == 1)
 		return list(cli, tenant);
 	if (strcmp(what, "revoke") == 0 && words == 2)
-		return revoke(tenant, argv[optind + 1]);
+		return revoke_device(tenant, argv[optind + 1]);
 	return usage("device pair, device list or device revoke LABEL");
 }
