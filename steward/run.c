@@ -149,11 +149,11 @@ static unsigned bit(enum box_kind kind)
 }
 
 /* What was to be made could not be; errno says why. */
-static void lacks(struct app *app, struct run *r, const char *what)
+static void lacks(struct app *app, struct run *r, const char *what, enum reason reason)
 {
 	enum err e = lack_error();
 	log_error("run %s: %s could not be made: %m", r->run, what);
-	fail(r, e, REASON_INTERNAL_ERROR);
+	fail(r, e, e == ERR_INTERNAL_ERROR ? REASON_INTERNAL_ERROR : reason);
 	run_settle(app, r);
 }
 
@@ -165,7 +165,7 @@ static void spawn(struct app *app, struct run *r)
 	if (*result < 0)
 		*result = launch_result();
 	if (*result < 0) {
-		lacks(app, r, "a file for its result");
+		lacks(app, r, "a file for its result", kind == BOX_WORK ? REASON_NOT_STARTED : REASON_CHECK_NOT_RUN);
 		return;
 	}
 	r->boxes |= bit(kind);
@@ -224,7 +224,7 @@ static void begin_judge(struct app *app, struct run *r)
 		return;
 	}
 	if (!judge_start(&r->judge, r->upload_fd, r->work_fd, &rules, launch_forget, app)) {
-		lacks(app, r, "the judge");
+		lacks(app, r, "the judge", REASON_JUDGE_FAILED);
 		return;
 	}
 	enter(r, STEP_JUDGE, 0);
@@ -236,7 +236,7 @@ static void begin_check(struct app *app, struct run *r)
 	errno = 0;
 	r->bundle_fd = launch_check_bundle(r);
 	if (r->bundle_fd < 0) {
-		lacks(app, r, "the upload for a check");
+		lacks(app, r, "the upload for a check", REASON_CHECK_NOT_RUN);
 		return;
 	}
 	if (r->check_at == 0 && !r->comparing)

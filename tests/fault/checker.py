@@ -92,6 +92,8 @@ class Checker:
             now = (j["state"], j["reason"], j["finished"], j["error"], j["used"])
             if not j["reason"]:
                 self.bad(UNTRUE, f"run {run} is {j['state']} without a terminalReason")
+            if "internal_error" in (j["reason"], j["error"]):  # what passes is no bug
+                self.bad(UNTRUE, f"run {run} is said to have ended by a bug: {j['reason']}, {j['error']}")
             if t.ended not in (None, now):
                 self.bad(UNTRUE, f"run {run} ended as {t.ended}, then as {now}")
             t.ended = now
