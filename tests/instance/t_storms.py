@@ -10,7 +10,7 @@ GIT = [["git", "diff", "--check"]]
 NEIGHBOUR = {"agent.py": "open('a.py', 'w').write('x = 1\\n')\n", "a.py": "\n"}
 
 
-def storm(what, program, status, reason, reached, agent="storm", seconds=240, report=None):
+def storm(what, program, status, reason, reached, agent="storm", seconds=220, report=None):
     """Runs the program beside a run of another tenant. reached: the limits that the run's events must name."""
     files = {"agent.py": program, "report.txt": "\n"}
     with Unharmed():
