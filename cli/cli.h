@@ -47,7 +47,9 @@ int usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* --- cli/say.c ------------------------------------------------------------------------------- */
 /* One line of foreign text to a stream: nothing in it can move a cursor or forge a line. */
 void say_foreign(FILE *to, const char *text, size_t n);
-/* The same to standard output, with blanks behind it up to this many characters. */
+/* To standard error: "pinfold: WHAT: WHY", where what may be anybody's, such as the name of a file. */
+void say_wrong(const char *what, const char *why);
+/* One line of it to standard output, with blanks behind it up to this many characters. */
 void say_cell(const char *text, size_t width);
 /* Several lines of it to standard output. */
 void say_lines(const char *text, size_t n);

@@ -140,6 +140,16 @@ static void walk(struct doctor *d)
 	}
 }
 
+static void print_json(struct doctor *d, bool ok)
+{
+	own_buf struct buf b;
+
+	buf_init(&b, ROWS_MAX + 64);
+	buf_addf(&b, "{\"checks\":[%s],\"ok\":%s}", buf_cstr(&d->rows), ok ? "true" : "false");
+	if (!buf_failed(&b))
+		say_json((const char *)b.p, b.n);
+}
+
 int cmd_doctor(struct cli *cli, int argc, char **argv)
 {
 	static struct doctor d; /* large */
@@ -172,7 +182,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
 	if (cli->json && buf_failed(&d.rows))
 		ok = false;
 	else if (cli->json)
-		printf("{\"checks\":[%s],\"ok\":%s}\n", buf_cstr(&d.rows), ok ? "true" : "false");
+		print_json(&d, ok);
 	else
 		printf("%u ok, %u warnings, %u errors, %u skipped\n", d.count[DOCTOR_OK], d.count[DOCTOR_WARN],
 		       d.count[DOCTOR_ERROR], d.count[DOCTOR_SKIPPED]);

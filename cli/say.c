@@ -30,6 +30,13 @@ void say_foreign(FILE *to, const char *text, size_t n)
 		fwrite(b.p, 1, b.n, to);
 }
 
+void say_wrong(const char *what, const char *why)
+{
+	fputs("pinfold: ", stderr);
+	say_foreign(stderr, what, strlen(what));
+	fprintf(stderr, ": %s\n", why);
+}
+
 void say_cell(const char *text, size_t width)
 {
 	size_t n = strlen(text);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "lib/json.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -49,8 +50,7 @@ static bool add_file(struct walk *k, int dirfd, const char *name, const char *pa
 	}
 	own_free char *text = file_read(dirfd, name, FILE_BYTES, &n);
 	if (text == NULL) {
-		fprintf(stderr, "pinfold: %s: %s\n", path,
-			errno == EFBIG ? "larger than 64,000 bytes" : strerror(errno));
+		say_wrong(path, errno == EFBIG ? "larger than 64,000 bytes" : strerror(errno));
 		return false;
 	}
 	if (!utf8_valid(text, n, NULL) || memchr(text, '\0', n) != NULL) {
@@ -75,7 +75,7 @@ static bool walk_dir(struct walk *k, int dirfd, const char *prefix, unsigned dep
 	int n = again < 0 ? -1 : scandirat(again, ".", &list, NULL, alphasort);
 
 	if (n < 0) {
-		fprintf(stderr, "pinfold: %s: %s\n", prefix[0] != '\0' ? prefix : "the folder", strerror(errno));
+		say_wrong(prefix[0] != '\0' ? prefix : "the folder", strerror(errno));
 		return false;
 	}
 	for (int i = 0; i < n; i++) {
