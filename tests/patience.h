@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { PATIENCE_MS = 120000, PATIENCE_PAUSE_MS = 5 };
 
@@ -35,5 +36,15 @@ static inline bool patience_until(uint64_t end)
 		while (!(holds_ = (condition)) && patience_until(end_)) \
 			;                                               \
 		holds_;                                                 \
+	})
+
+/* The same for who must look again at once: pauses of so many microseconds. */
+#define WAIT_CLOSELY(us, condition)                                      \
+	({                                                               \
+		const uint64_t end_ = patience_now() + PATIENCE_MS;      \
+		bool holds_;                                             \
+		while (!(holds_ = (condition)) && patience_now() < end_) \
+			(void)usleep(us);                                \
+		holds_;                                                  \
 	})
 #endif

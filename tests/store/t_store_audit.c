@@ -448,7 +448,7 @@ static volatile struct {
 
 static void issue_work(int index)
 {
-	struct ask *a = ask_new(rig.admin, 30000);
+	struct ask *a = ask_new(rig.admin, PATIENCE_MS);
 	uint8_t hash[32] = {2};
 	struct st_ok ok;
 	char id[32];
@@ -477,8 +477,8 @@ static void killed_under_load(void **state)
 		uint32_t from = tally->done[0] + tally->done[1] + tally->done[2];
 		uint8_t jitter;
 		random_bytes(&jitter, 1);
-		while (tally->done[0] + tally->done[1] + tally->done[2] < from + 10u + jitter / 8u)
-			(void)usleep(200 + jitter);
+		assert_true(WAIT_CLOSELY(200u + jitter,
+					 tally->done[0] + tally->done[1] + tally->done[2] >= from + 10u + jitter / 8u));
 		restart(SIGKILL);
 	}
 	tally->stop = true;

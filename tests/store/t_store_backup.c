@@ -95,7 +95,7 @@ static void while_others_write(void **state)
 		uid_t uid = rig_uid(RIG_FCGI);
 		if (setresuid(uid, uid, uid) != 0)
 			_exit(1);
-		struct ask *a = ask_new(rig.sock, 10000);
+		struct ask *a = ask_new(rig.sock, PATIENCE_MS);
 		for (unsigned i = 0;; i++) {
 			char id[32];
 			static char bytes[50000];

@@ -164,8 +164,7 @@ static void killed_under_load(void **state)
 		uint64_t from = progress();
 		uint8_t jitter;
 		random_bytes(&jitter, 1);
-		while (progress() < from + 20 + jitter)
-			(void)usleep(100 + jitter);
+		assert_true(WAIT_CLOSELY(100u + jitter, progress() >= from + 20 + jitter));
 		int status = rig_stop(&rig, SIGKILL);
 		assert_true(WIFSIGNALED(status));
 		rig_start(&rig);

@@ -131,7 +131,7 @@ static pid_t racer(int index, int to)
 	char run[32], made[129] = {0}, byte;
 	if (setresuid(uid, uid, uid) != 0)
 		_exit(1);
-	struct ask *a = ask_new(rig.sock, 30000);
+	struct ask *a = ask_new(rig.sock, PATIENCE_MS);
 	close(gate[1]);
 	(void)!read(gate[0], &byte, 1); /* the end of the gate starts all */
 	(void)snprintf(run, sizeof run, "race-%d-%d", (int)getpid(), index);
@@ -396,7 +396,7 @@ static void killed_while_deleting(void **state)
 			uid_t uid = rig_uid(RIG_FCGI);
 			if (setresuid(uid, uid, uid) != 0)
 				_exit(1);
-			struct ask *a = ask_new(rig.sock, 300);
+			struct ask *a = ask_new(rig.sock, PATIENCE_MS);
 			for (int i = 0; i < RUNS; i++) {
 				struct st_ok ok;
 				(void)snprintf(run, sizeof run, "kd-%d-%d", round, i);
@@ -407,9 +407,9 @@ static void killed_while_deleting(void **state)
 			}
 			_exit(0);
 		}
-		while (*gone < 7 * (round + 1))
-			(void)usleep(100);
+		assert_true(WAIT_CLOSELY(100, *gone >= 7 * (round + 1)));
 		(void)rig_stop(&rig, SIGKILL);
+		assert_int_equal(kill(pid, SIGKILL), 0); /* who would ask again and again */
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
 		rig_start(&rig);
 		for (int i = 0; i < RUNS; i++) {
