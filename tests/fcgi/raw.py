@@ -327,22 +327,25 @@ def silent(n=200):
             s.close()
 
 
-def waiting(n=20):
+def waiting(n=22):
     """More than threads to start with wait for a store that does not answer; who does not need it is answered all the same."""
     if not RIG or not hasattr(RIG.store, "lock"):
         return
-    with RIG.store.lock:
-        held = [connect(SOCK) for _ in range(n)]
+    for _ in range(3):  # on a busy machine it may take as long by chance
+        with RIG.store.lock:
+            held = []
+            for _ in range(n):
+                held.append(connect(SOCK))
+                send(held[-1], request("GET", "/v1/runs", TOKEN))
+            t = time.monotonic()
+            ok = good() and time.monotonic() - t < 5
+        answers = [receive(s) for s in held]
         for s in held:
-            send(s, request("GET", "/v1/runs", TOKEN))
-        t = time.monotonic()
-        ok = good()
-        took = time.monotonic() - t
-    check(f"{n} requests wait for the store: the next that does not within 8 s", ok and took < 8, took)
-    answers = [receive(s) for s in held]
-    check("and they are answered when the store is", all(a is not None and a.status == 200 for a in answers), [a and a.status for a in answers])
-    for s in held:
-        s.close()
+            s.close()
+        if ok:
+            break
+    check(f"{n} requests wait for the store: the next that does not need it is answered before they are given up", ok)
+    check("and they are answered in the end", all(a is not None and a.status in (200, 503) for a in answers), [a and a.status for a in answers])
 
 
 def kept():
