@@ -17,13 +17,10 @@ inst_root=$1 inst_port=$2 inst_config=$here/chaos.conf inst_scenario=$here/scena
 take_uid_range() {
 	local k n
 	k=$(cat "$inst_root/fault/ids" 2>/dev/null || echo $((100 + RANDOM % 100)))
-	inst_uid_lock=/run/lock/pinfold-ids-$k
 	for n in $(seq 100); do
-		exec 8>"$inst_uid_lock" && flock -n 8 && [ /proc/self/fd/8 -ef "$inst_uid_lock" ] && break
-		exec 8>&-
+		take 8 "/run/lock/pinfold-ids-$k" && break
 		[ "$n" -lt 100 ] || stop_with "another instance has the ids $k"
 		[ -e "$inst_root/fault/ids" ] && sleep 0.1 || k=$((100 + RANDOM % 100))
-		inst_uid_lock=/run/lock/pinfold-ids-$k
 	done
 	inst_uid_base=$((1600000000 + k * 1000))
 	echo "$k" >"$inst_root/fault/ids"

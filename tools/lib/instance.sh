@@ -4,7 +4,7 @@
 # shellcheck source=tools/lib/wait.sh
 . "$top/tools/lib/wait.sh"
 inst_root= inst_port= inst_web=lighttpd inst_upstream= inst_model= inst_config= inst_scenario=
-inst_made_root=no inst_stopping=no pid_sandboxd= pid_web= pid_model= pid_pause= inst_build=
+inst_made_root=no inst_stopping=no pid_sandboxd= pid_web= pid_model= pid_pause= inst_build= inst_locks=()
 declare -A inst_since=() inst_quick=()
 
 parse_up_options() {
@@ -47,19 +47,19 @@ parse_up_options() {
 	[ -z "$inst_scenario" ] || [ -r "$inst_scenario" ] || { say "quickstart: $inst_scenario cannot be read"; return 1; }
 }
 
-# Numeric ids that no other instance uses: a range is held by a lock on a file while this script lives.
-# The lock is inherited by nobody else, so it ends with us.
+# take FD FILE: holds a lock on this file while this script lives. Its programs do not inherit it, so it ends with us.
+take() {
+	eval "exec $1>\"\$2\"" || return
+	flock -n "$1" && [ "/proc/self/fd/$1" -ef "$2" ] && inst_locks+=("$2") && return
+	eval "exec $1>&-"
+	return 1
+}
+
+# Numeric ids that no other instance uses.
 take_uid_range() {
-	local k file
+	local k
 	for k in $(seq 0 199); do
-		file=/run/lock/pinfold-ids-$k
-		exec 8>"$file" || continue
-		if flock -n 8 && [ /proc/self/fd/8 -ef "$file" ]; then
-			inst_uid_lock=$file
-			inst_uid_base=$((1600000000 + k * 1000))
-			return 0
-		fi
-		exec 8>&-
+		take 8 "/run/lock/pinfold-ids-$k" && inst_uid_base=$((1600000000 + k * 1000)) && return
 	done
 	stop_with "200 instances are running already"
 }
@@ -85,7 +85,8 @@ pick_port() {
 		return
 	fi
 	for p in $(seq 8080 8279); do
-		port_is_free "$p" && inst_port=$p && return
+		# Of two that start at the same time neither sees the other's web server yet.
+		port_is_free "$p" && take 6 "/run/lock/pinfold-port-$p" && inst_port=$p && return
 	done
 	stop_with "no free port between 8080 and 8279: choose one with --port"
 }
@@ -93,7 +94,7 @@ pick_port() {
 cli() { PINFOLD_ROOT=$inst_root "$inst_root/usr/bin/pinfold" "$@"; }
 
 # For the background only: becomes the program. Ends with this script, whatever happens to it; holds none of its locks.
-child() { exec setpriv --pdeathsig TERM "$@" 8>&- 9>&-; }
+child() { exec setpriv --pdeathsig TERM "$@" 6>&- 8>&- 9>&-; }
 
 model_up_or_down() { model_port=$(sed -n 's/^listening //p' "$1/out"); [ -n "$model_port" ] || ! kill -0 "$pid_model" 2>/dev/null; }
 start_model() {
@@ -140,7 +141,7 @@ inst_stop() {
 	for pid in $pid_sandboxd $pid_web $pid_model; do kill -KILL "$pid" 2>/dev/null; done
 	wait 2>/dev/null
 	[ "$inst_made_root" = no ] || rm -rf --one-file-system "$inst_root"
-	[ -z "${inst_uid_lock-}" ] || rm -f "$inst_uid_lock"
+	[ ${#inst_locks[@]} -eq 0 ] || rm -f "${inst_locks[@]}"
 }
 
 # Makes the folder, installs the build into it, writes its configuration, starts everything.
