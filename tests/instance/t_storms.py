@@ -18,7 +18,7 @@ def storm(what, program, status, reason, reached, agent="storm", seconds=220, re
         until(mine, run, lambda v: v["status"] in TERMINAL or v.get("phase") not in (None, "waiting", "staging"))
         beside = start(other, NEIGHBOUR, agent="script", allowed=["a.py"], checks=GIT)
         n = until(other, beside)
-        v = until(mine, run, seconds=seconds + 120)
+        v = until(mine, run)
     check(f"{what}: the neighbour completes", n["status"] == "completed", n)
     check(f"{what}: it is {status}, {reason}", (v["status"], v["terminalReason"]) == (status, reason), v)
     all_events = events(mine, run)

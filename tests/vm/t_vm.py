@@ -55,7 +55,7 @@ def group_of(pid):
 
 def whole():
     """Ready, with no box."""
-    return wait_for(lambda: answers() == 200 and all(pid_of(n) for n in ALL) and not in_boxes() and group() and not boxes(), 120)
+    return wait_for(lambda: answers() == 200 and all(pid_of(n) for n in ALL) and not in_boxes() and group() and not boxes())
 
 
 def leftovers():
@@ -191,7 +191,7 @@ except OSError as e:
 def bomb():
     """What forks faster than signals come is ended by cgroup.kill."""
     run = executing(mine, {"agent.py": "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass\n"})
-    wait_for(lambda: len(in_boxes()) > 60, 60)
+    wait_for(lambda: len(in_boxes()) > 60)
     check("a fork bomb is bounded", 60 < len(in_boxes()) <= 66, len(in_boxes()))
     call("POST", f"/v1/runs/{run}/cancel", b"", mine)
     check("and ends when cancelled", until(mine, run)["status"] == "cancelled" and wait_for(lambda: not in_boxes() and not boxes()), in_boxes())
@@ -200,10 +200,10 @@ def bomb():
 def dies(what):
     """Kills it and says whether its successor is there."""
     if PLAIN:
-        return kill("pinfold-sandboxd") and ready(120)
+        return kill("pinfold-sandboxd") and ready()
     times = int(shows("NRestarts"))
     sh("systemctl", "kill", "-s", "KILL", "--kill-whom=" + what, "pinfold")
-    return wait_for(lambda: int(shows("NRestarts")) == times + 1 and shows("ActiveState") == "active", 90) and ready(120)
+    return wait_for(lambda: int(shows("NRestarts")) == times + 1 and shows("ActiveState") == "active") and ready()
 
 
 def deaths():
@@ -277,7 +277,7 @@ def cannot_start():
         sh("systemctl", "reset-failed", "pinfold", good=False)
         mark = sh("journalctl", "-u", "pinfold", "-n", "0", "--show-cursor").split("cursor: ")[1]
         started = subprocess.run(["systemctl", "start", "pinfold"], capture_output=True, text=True)
-        wait_for(lambda: shows("ActiveState") == "failed", 60)
+        wait_for(lambda: shows("ActiveState") == "failed")
         said = (started.returncode != 0, shows("ActiveState"), shows("Result"), shows("ExecMainStatus"), shows("NRestarts"))
         check(f"{what}: systemctl start fails, and it stays so", said == (True, "failed", "exit-code", "78", "0"), said)
         lines = [l for l in sh("journalctl", "-u", "pinfold", "-o", "cat", "--after-cursor", mark).splitlines() if "pinfold-sandboxd: " in l]
