@@ -121,7 +121,10 @@ make_check() {
 		SKIP)
 			case " ${may_skip-} " in
 			*" ${name%.trs} "*) ;;
-			*) failed=$((failed + 1)) ;;
+			*)
+				printf '  FAIL  %s: it may not be skipped\n' "$label ${name%.trs}"
+				failed=$((failed + 1))
+				;;
 			esac
 			printf '  skip  %s\n' "$label ${name%.trs}"
 			;;
@@ -129,7 +132,9 @@ make_check() {
 		esac
 	done < <(find "$dir" -name '*.trs' | sort)
 	if [ $any = no ] || { [ $status -ne 0 ] && [ $failed -eq 0 ]; }; then
-		tail -n 30 "$dir/check.log"
+		printf '  FAIL  %s: make check\n' "$label"
+		grep -aE 'error:|\*\*\*' "$dir/check.log" | head -n 10 | sed 's/^/        /'
+		tail -n 30 "$dir/check.log" | sed 's/^/        | /'
 		failed=$((failed + 1))
 	fi
 }
@@ -174,6 +179,7 @@ with_instance() {
 	up_pid=$!
 	wait_until up_or_down
 	if [ -z "$line" ]; then
+		printf '  FAIL  %s: the instance does not start\n' "$label"
 		tail -n 30 "$work/up.err"
 		failed=$((failed + 1))
 		return
@@ -200,6 +206,7 @@ build_and_test() {
 		make_check "$label" "$dir"
 		with_instance "$label" "$dir" lighttpd "$top"/tests/instance/t_*
 	else
+		printf '  FAIL  %s does not build\n' "$dir"
 		failed=$((failed + 1))
 	fi
 }
