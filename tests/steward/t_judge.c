@@ -2,6 +2,7 @@
  * The judge over many trees: what is a change, what is allowed, what is refused and where. Decisions are
  * taken in this process; one test goes through the confined child.
  */
+#include "lib/confine.h"
 #include "lib/own.h"
 #include "steward/patch.h"
 #include "tests/steward/trial.h"
@@ -421,7 +422,7 @@ static void t_child(void **state)
 	close(j.out);
 }
 
-#if !defined(__SANITIZE_ADDRESS__)
+#ifndef CONFINE_LESS
 static bool status_says(const char *path, const char *line)
 {
 	own_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -497,15 +498,11 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_refusals),
-		cmocka_unit_test(t_by_products),
-		cmocka_unit_test(t_uploaded_by_products),
-		cmocka_unit_test(t_counts),
-		cmocka_unit_test(t_claims),
-		cmocka_unit_test(t_broken_results),
-		cmocka_unit_test(t_child),
-#if !defined(__SANITIZE_ADDRESS__)
-		cmocka_unit_test(t_confined),
+	    cmocka_unit_test(t_refusals), cmocka_unit_test(t_by_products), cmocka_unit_test(t_uploaded_by_products),
+	    cmocka_unit_test(t_counts),   cmocka_unit_test(t_claims),      cmocka_unit_test(t_broken_results),
+	    cmocka_unit_test(t_child),
+#ifndef CONFINE_LESS
+	    cmocka_unit_test(t_confined),
 #endif
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
