@@ -1,23 +1,27 @@
-/* The agent cannot answer itself: it posts a request under one token and only polls under another. */
+/*
+ * The agent cannot answer itself: it posts a request under one token and only polls under another. An allow counts for
+ * what it was given for: its digest must be that of this action.
+ */
 #include "agent/approve.h"
+#include "lib/digest.h"
 #include "lib/num.h"
+#include "lib/question.h"
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
-enum { PREVIEW = 16000 };
+enum { DATA_MAX = 60000 /* twice as much, when it is a string in the body of the call, still fits */ };
 
 static const char *const effects[TOOL__COUNT] = {
     [TOOL_LIST_FILES] = "read", [TOOL_READ_FILE] = "read",    [TOOL_WRITE_FILE] = "modify", [TOOL_EDIT_FILE] = "modify",
     [TOOL_SEARCH] = "read",     [TOOL_RUN_CHECK] = "execute", [TOOL_FINISH] = "read",
 };
 
-static bool post(struct approve *a, const struct approve_what *what, const char *id)
+static enum approved post(struct approve *a, const struct approve_what *what, const char *id)
 {
 	own_buf struct buf b;
 	struct jw w;
-	size_t n = strlen(what->preview), fits = utf8_fit(what->preview, n, PREVIEW);
-	buf_init(&b, EVENT_LINE);
+	buf_init(&b, DATA_MAX);
 	jw_init(&w, &b);
 	jw_open(&w, '{');
 	jw_kstr(&w, "request_id", id);
@@ -29,55 +33,71 @@ static bool post(struct approve *a, const struct approve_what *what, const char 
 	buf_init(&why, 256);
 	buf_addf(&why, "the run's permission for %s is ask", tool_names[what->tool]);
 	jw_str(&w, buf_cstr(&why) != NULL ? buf_cstr(&why) : "ask");
-	jw_key(&w, "preview");
-	jw_strn(&w, what->preview, fits);
-	/* Who is asked must know that there is more. */
-	if (fits < n)
-		jw_kbool(&w, "truncated", true);
+	/* Whole: what is cut for a person's eyes is said to be cut, and the answer is bound to all of it. */
+	jw_kstr(&w, "preview", what->preview);
 	jw_close(&w, '}');
-	return buf_cstr(&b) != NULL && event_post(a->events, "approval.requested", buf_cstr(&b));
+	if (buf_cstr(&b) == NULL)
+		return TOO_LARGE;
+	return event_post(a->events, "approval.requested", buf_cstr(&b)) ? APPROVED : REFUSED;
 }
 
-/* 0 still open, 1 allowed, -1 not. */
-static int read_decision(struct approve *a, enum tool tool, int status, const struct buf *reply)
+static const char *text_of(const struct json *root, const char *key)
 {
-	if (status == 202)
-		return 0;
+	const struct json *v = json_get(root, key);
+	return v != NULL && v->type == JSON_STRING ? v->text : "";
+}
+
+/* False: still open, or nobody can say at the moment. */
+static bool read_decision(int status, const struct buf *reply, const char *digest, enum approved *out)
+{
+	if (status == 202 || status <= 0 || status == 429 || status >= 500)
+		return false;
 	own_arena struct arena arena;
 	arena_init(&arena, 1000000);
 	const struct json *root = status == 200 ? json_parse(&arena, reply->p, reply->n, JSON_DEPTH, 100, NULL) : NULL;
+	*out = REFUSED;
 	if (root == NULL || root->type != JSON_OBJECT)
-		return -1;
-	const struct json *state = json_get(root, "status"), *word = json_get(root, "decision");
-	if (state == NULL || state->type != JSON_STRING || strcmp(state->text, "decided") != 0)
-		return -1;
-	if (word == NULL || word->type != JSON_STRING)
-		return -1;
-	if (strcmp(word->text, "allow_session") == 0)
-		a->task->permission[tool] = PERMIT_ALLOW;
-	return strcmp(word->text, "allow_session") == 0 || strcmp(word->text, "allow_once") == 0 ? 1 : -1;
+		return true;
+	const char *word = text_of(root, "decision");
+	if (strcmp(text_of(root, "status"), "expired") == 0)
+		*out = UNANSWERED;
+	if (strcmp(text_of(root, "status"), "decided") != 0)
+		return true;
+	if (strcmp(word, "cancel") == 0)
+		*out = CALLED_OFF;
+	if ((strcmp(word, "allow_session") == 0 || strcmp(word, "allow_once") == 0) &&
+	    strcmp(text_of(root, "digest"), digest) == 0)
+		*out = APPROVED;
+	return true;
 }
 
-bool approve_ask(struct approve *a, const struct approve_what *what, uint64_t left_ms)
+enum approved approve_ask(struct approve *a, const struct approve_what *what, uint64_t left_ms)
 {
-	char id[UUID_LEN + 1];
+	char id[UUID_LEN + 1], digest[SHA256_HEX];
+	uint8_t bytes[SHA256_SIZE];
+	enum approved result;
 	own_buf struct buf path, reply;
-	uint64_t end = timer_ms() + (left_ms < APPROVE_PATIENCE_MS ? left_ms : APPROVE_PATIENCE_MS);
+	uint64_t end = timer_ms() + left_ms;
+	const char *effect = effects[what->tool];
 	uuid4(id);
 	buf_init(&path, 512);
 	buf_init(&reply, 65536);
 	buf_addf(&path, "/runs/%s/approvals/%s", a->task->id, id);
-	if (buf_cstr(&path) == NULL || !post(a, what, id))
-		return false;
+	if (buf_cstr(&path) == NULL ||
+	    !question_digest(effect, strlen(effect), what->preview, strlen(what->preview), bytes))
+		return REFUSED;
+	hex(bytes, sizeof bytes, digest);
+	result = post(a, what, id);
+	if (result != APPROVED)
+		return result;
 	for (;;) {
 		uint64_t now = timer_ms();
 		if (now >= end)
-			return false;
+			return UNANSWERED;
 		buf_reset(&reply);
 		int status = http_send(a->http, buf_cstr(&path), a->token, NULL, 0, end - now, &reply);
-		int decided = read_decision(a, what->tool, status, &reply);
-		if (decided != 0)
-			return decided > 0;
+		if (read_decision(status, &reply, digest, &result))
+			return result;
 		struct timespec t = {.tv_nsec = APPROVE_POLL_MS * 1000000L};
 		while (nanosleep(&t, &t) != 0 && errno == EINTR)
 			continue;

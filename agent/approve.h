@@ -3,13 +3,13 @@
 #define AGENT_APPROVE_H
 #include "agent/events.h"
 
-enum { APPROVE_POLL_MS = 500, APPROVE_PATIENCE_MS = 210000 };
+enum { APPROVE_POLL_MS = 500 };
 
 struct approve {
 	struct http *http;
 	const struct secret *token;
 	struct events *events;
-	struct task *task; /* allow_session changes a permission to allow */
+	struct task *task;
 };
 
 struct approve_what {
@@ -19,6 +19,13 @@ struct approve_what {
 	const char *preview;
 };
 
-/* True only for an allow. No answer in time, a refusal and every failure are a no. */
-bool approve_ask(struct approve *a, const struct approve_what *what, uint64_t left_ms);
+enum approved {
+	APPROVED,
+	REFUSED,    /* also every failure, and an answer to something else */
+	UNANSWERED, /* nobody answered in time */
+	CALLED_OFF, /* the person wants the agent to stop */
+	TOO_LARGE   /* to be asked */
+};
+/* What is allowed for the rest of the run is the control plane's to know: each use is asked for. */
+enum approved approve_ask(struct approve *a, const struct approve_what *what, uint64_t left_ms);
 #endif

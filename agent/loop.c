@@ -13,17 +13,29 @@ static uint64_t left(const struct work *w)
 	return guards_left_ms(&w->guards, timer_ms());
 }
 
-/* May this tool be used now? */
-static bool permitted(struct work *w, enum tool tool, const char *action, const char *reason, const char *preview)
+static const char refused[] = "the use of this tool was refused";
+
+/* May this tool be used now? NULL, or why not. */
+static const char *forbidden(struct work *w, enum tool tool, const char *action, const char *reason,
+			     const char *preview)
 {
-	switch (w->task.permission[tool]) {
-	case PERMIT_ALLOW:
-		return true;
-	case PERMIT_ASK:
-		return approve_ask(&w->approve, &(struct approve_what){tool, action, reason, preview}, left(w));
-	case PERMIT_DENY:
+	if (w->task.permission[tool] == PERMIT_ALLOW)
+		return NULL;
+	if (w->task.permission[tool] != PERMIT_ASK)
+		return refused;
+	switch (approve_ask(&w->approve, &(struct approve_what){tool, action, reason, preview}, left(w))) {
+	case APPROVED:
+		return NULL;
+	case UNANSWERED:
+		return "nobody was there to allow the use of this tool";
+	case TOO_LARGE:
+		return "this is too large to be shown to the person who would have to allow it; do it in smaller parts";
+	case CALLED_OFF:
+		w->called_off = true;
+		return refused;
+	case REFUSED:
 	default:
-		return false;
+		return refused;
 	}
 }
 
@@ -40,8 +52,10 @@ static bool verified(struct work *w, const char *action, struct buf *text)
 	for (size_t i; (i = guards_open_check(&w->guards, &w->task)) < w->task.checks_n;) {
 		const char *name = w->task.checks[i].name;
 		buf_reset(text);
-		if (!permitted(w, TOOL_RUN_CHECK, action, "final_verification", name)) {
-			buf_addf(text, "success cannot be claimed: %s has not passed and may not be run", name);
+		const char *why = forbidden(w, TOOL_RUN_CHECK, action, "final_verification", name);
+		if (why != NULL) {
+			buf_addf(text, "success cannot be claimed: %s has not passed and may not be run: %s", name,
+				 why);
 			return false;
 		}
 		bool ok = tool_check(&w->tools, i, text);
@@ -60,8 +74,8 @@ static void use_tool(struct work *w, enum tool tool, const struct talk_call *cal
 	arena_init(&arena, 8000000);
 	const struct json *args = json_parse(&arena, call->arguments, strlen(call->arguments), JSON_DEPTH, 1000, NULL);
 	const char *wrong = tool == TOOL__COUNT ? "there is no such tool" : tool_arguments(tool, args);
-	if (wrong == NULL && tool != TOOL_FINISH && !permitted(w, tool, call->id, "model_tool", call->arguments))
-		wrong = "the use of this tool was refused";
+	if (wrong == NULL && tool != TOOL_FINISH)
+		wrong = forbidden(w, tool, call->id, "model_tool", call->arguments);
 	if (wrong != NULL)
 		buf_adds(&answer->text, wrong);
 	else
@@ -95,7 +109,7 @@ static const char *one_call(struct work *w, const struct talk_call *call)
 			end = "no_memory";
 	}
 	buf_free(&answer.text);
-	return end;
+	return end == NULL && w->called_off ? "called_off" : end;
 }
 
 /* One step. NULL, or the terminal reason. */

@@ -18,6 +18,7 @@ struct work {
 	bool success;
 	char summary[4001];
 	const char *terminal_reason; /* finished, or what ended it */
+	bool called_off;             /* by the person who was asked */
 };
 
 void work_run(struct work *w);

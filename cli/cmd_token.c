@@ -13,7 +13,12 @@
 #include "lib/conf.h"
 #include "lib/own.h"
 
-static void list_json(const struct st_token_item *t, const char *kind, const char *state, const char *right)
+static const struct {
+	uint32_t bit;
+	const char *name;
+} rights[] = {{RIGHT_APPROVE, "approve"}, {RIGHT_METRICS, "metrics"}};
+
+static void list_json(const struct st_token_item *t, const char *kind, const char *state)
 {
 	struct buf b;
 	struct jw w;
@@ -27,8 +32,9 @@ static void list_json(const struct st_token_item *t, const char *kind, const cha
 	jw_kstr(&w, "state", state);
 	jw_key(&w, "rights");
 	jw_open(&w, '[');
-	if (right[0] != '\0')
-		jw_str(&w, right);
+	for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
+		if ((t->rights & rights[i].bit) != 0)
+			jw_str(&w, rights[i].name);
 	jw_close(&w, ']');
 	jw_kint(&w, "createdAt", (int64_t)t->created_at);
 	jw_close(&w, '}');
@@ -54,9 +60,13 @@ static int list(const struct cli *cli, const char *tenant)
 			break;
 		const char *kind = t.kind == PRINCIPAL_DEVICE ? "device" : "api";
 		const char *state = t.revoked ? "revoked" : "active";
-		const char *right = (t.rights & RIGHT_METRICS) != 0 ? "metrics" : "";
+		char right[32] = "";
+		for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
+			if ((t.rights & rights[i].bit) != 0)
+				snprintf(right + strlen(right), sizeof right - strlen(right), "%s%s",
+					 right[0] != '\0' ? "," : "", rights[i].name);
 		if (cli->json)
-			list_json(&t, kind, state, right);
+			list_json(&t, kind, state);
 		else {
 			printf("%-16s  %-6s  ", t.token_id, kind);
 			say_cell(t.label, 26);
@@ -69,14 +79,13 @@ static int list(const struct cli *cli, const char *tenant)
 
 int cmd_token(struct cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = {{"tenant", required_argument, NULL, 't'},
-						{"device", no_argument, NULL, 'd'},
-						{"label", required_argument, NULL, 'l'},
-						{"metrics", no_argument, NULL, 'm'},
-						{0}};
+	static const struct option options[] = {
+	    {"tenant", required_argument, NULL, 't'}, {"device", no_argument, NULL, 'd'},
+	    {"label", required_argument, NULL, 'l'},  {"metrics", no_argument, NULL, 'm'},
+	    {"approve", no_argument, NULL, 'a'},      {0}};
 	const char *tenant = "default", *label = NULL;
 	enum principal_kind kind = PRINCIPAL_API;
-	uint32_t rights = 0;
+	uint32_t given = 0;
 	struct st_ok ok;
 	int opt;
 
@@ -89,11 +98,13 @@ int cmd_token(struct cli *cli, int argc, char **argv)
 		else if (opt == 'l')
 			label = optarg;
 		else if (opt == 'm')
-			rights |= RIGHT_METRICS;
+			given |= RIGHT_METRICS;
+		else if (opt == 'a')
+			given |= RIGHT_APPROVE;
 		else
-			return usage("token takes --tenant NAME, --label TEXT, --device and --metrics");
+			return usage("token takes --tenant NAME, --label TEXT, --device, --metrics and --approve");
 	}
-	if (rights != 0 && kind != PRINCIPAL_API)
+	if (given != 0 && kind != PRINCIPAL_API)
 		return usage("a device has no rights to give");
 	const char *what = optind < argc ? argv[optind] : "";
 	int most = strcmp(what, "revoke") == 0 ? 2 : 1;
@@ -103,7 +114,7 @@ int cmd_token(struct cli *cli, int argc, char **argv)
 		return list(cli, tenant);
 	if (strcmp(what, "create") == 0) {
 		struct ask *a = admin_open();
-		enum err e = admin_token(a, tenant, kind, label, rights, STDOUT_FILENO);
+		enum err e = admin_token(a, tenant, kind, label, given, STDOUT_FILENO);
 		if (e != ERR_OK)
 			return admin_failed(a, e);
 		ask_free(a);

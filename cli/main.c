@@ -24,7 +24,7 @@ static const struct command commands[] = {
     {"rm", "RUN...", "remove runs that have ended, with all they left", cmd_rm},
     {"setup", "[--help]", "make what a first start needs (root)", cmd_setup},
     {"token",
-     "create [--tenant NAME] [--label TEXT] [--device | --metrics]\n"
+     "create [--tenant NAME] [--label TEXT] [--device | [--metrics] [--approve]]\n"
      "       pinfold token list [--tenant NAME]\n"
      "       pinfold token revoke [--tenant NAME] ID",
      "a tenant's tokens (root)", cmd_token},

@@ -11,6 +11,7 @@
 #include "lib/digest.h"
 #include "lib/lack.h"
 #include "lib/own.h"
+#include "lib/question.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ enum { LINES_MAX = 128, TYPE_MAX = 64, DATA_MAX = 64000, LIST_MAX = 180000, DATA
 struct line {
 	char type[TYPE_MAX + 1];
 	char request[129]; /* of approval.requested */
+	uint8_t digest[SHA256_SIZE];
 	bool ask, link, dropped;
 	size_t at, n; /* its data in the batch's text */
 };
@@ -69,6 +71,15 @@ static void take_request(struct line *line, const struct json *data)
 		snprintf(line->request, sizeof line->request, "%s", id->text);
 }
 
+/* Before it is cleaned for a person: the agent shall find in the answer what it meant. */
+static bool bind_request(struct line *line, const struct json *data)
+{
+	const struct json *effect = json_get(data, "effect"), *preview = json_get(data, "preview");
+	bool e = effect && effect->type == JSON_STRING, p = preview && preview->type == JSON_STRING;
+	return question_digest(e ? effect->text : "", e ? effect->len : 0, p ? preview->text : "", p ? preview->len : 0,
+			       line->digest);
+}
+
 static bool take_line(struct batch *b, const char *run, const struct json *raw)
 {
 	struct arena arena own_arena = {0};
@@ -91,6 +102,8 @@ static bool take_line(struct batch *b, const char *run, const struct json *raw)
 	*line = (struct line){.at = b->text.n};
 	if (strcmp(type->text, "approval.requested") == 0)
 		take_request(line, data);
+	if (line->ask && !line->dropped && !bind_request(line, data))
+		return false;
 	snprintf(line->type, sizeof line->type, "%s%s", type_reserved(type->text) && !line->ask ? "agent." : "",
 		 type->text);
 	line->link = strcmp(type->text, "link") == 0;
@@ -142,21 +155,36 @@ static enum err put_event(struct gate_call *call, struct ask *a, struct batch *b
 	return ERR_OK;
 }
 
+static const char *shown(const struct json *data, const char *key)
+{
+	const struct json *v = json_get(data, key);
+	return v && v->type == JSON_STRING ? v->text : "";
+}
+
+/* What a person is shown is read from what was cleaned. */
 static enum err put_request(struct gate_call *call, struct ask *a, struct batch *b, const struct line *line)
 {
-	uint8_t digest[SHA256_SIZE];
+	struct arena arena own_arena = {0};
 	struct st_ok ok;
 	enum err e = b->listed ? flush(call, a, b) : ERR_OK;
-	struct st_approval_ask m = {.tenant = call->box->tenant,
-				    .run = call->box->run,
-				    .request = line->request,
-				    .digest = {digest, sizeof digest},
-				    .data = {b->text.p + line->at, (uint32_t)line->n}};
 
 	if (e != ERR_OK)
 		return e;
-	if (!sha256(m.data.p, m.data.n, digest))
+	arena_init(&arena, GATE_ARENA);
+	const struct json *data = json_parse(&arena, b->text.p + line->at, line->n, JSON_DEPTH, GATE_NODES, NULL);
+	if (!data || data->type != JSON_OBJECT)
 		return lack_error();
+	struct st_approval_ask m = {.tenant = call->box->tenant,
+				    .run = call->box->run,
+				    .request = line->request,
+				    .digest = {line->digest, sizeof line->digest},
+				    .data = {b->text.p + line->at, (uint32_t)line->n},
+				    .action_id = shown(data, "action_id"),
+				    .effect = shown(data, "effect"),
+				    .reason = shown(data, "reason"),
+				    .policy_reason = shown(data, "policy_reason"),
+				    .preview = shown(data, "preview"),
+				    .shortened = json_get(data, "text_shortened") != NULL};
 	e = st_call_approval_ask(a, &m, NULL, &ok, NULL);
 	if (e == ERR_OK)
 		b->accepted++;

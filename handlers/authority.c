@@ -87,7 +87,11 @@ enum err authority_permit(const struct principal *who, const struct route *route
 	unsigned bit = who->kind == PRINCIPAL_API ? ROUTE_API : who->kind == PRINCIPAL_DEVICE ? ROUTE_DEVICE : 0;
 	if (vhost_tenant != NULL && strcmp(vhost_tenant, who->tenant) != 0)
 		return ERR_TENANT_MISMATCH;
-	if ((route->principals & bit) == 0 || (bit == ROUTE_API && (route->rights & ~who->rights) != 0))
+	unsigned lacks = bit == ROUTE_API ? route->rights & ~who->rights : 0;
+	/* Automation does not answer for a person. */
+	if (bit == ROUTE_API && (route->principals == ROUTE_DEVICE || (lacks & RIGHT_APPROVE) != 0))
+		return ERR_DEVICE_REQUIRED;
+	if ((route->principals & bit) == 0 || lacks != 0)
 		return ERR_FORBIDDEN;
 	return ERR_OK;
 }

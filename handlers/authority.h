@@ -13,6 +13,7 @@ enum err authority_check(const struct app *app, struct ask *a, const struct arri
  * A device is always asked about: when it was seen is written down.
  */
 bool authority_guess(const struct app *app, const struct arrival *in, struct principal *who, struct proof *proof);
-/* May this principal use this route, at this address? ERR_OK, ERR_FORBIDDEN or ERR_TENANT_MISMATCH. */
+/* May this principal use this route, at this address? ERR_OK, ERR_FORBIDDEN, ERR_DEVICE_REQUIRED or
+ * ERR_TENANT_MISMATCH. */
 enum err authority_permit(const struct principal *who, const struct route *route, const char *vhost_tenant);
 #endif

@@ -13,12 +13,12 @@
 
 /* Of the whole process, since a caller that was not let in is nobody: hence static. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pace pace;
+static struct pace denials, decisions; /* each of its own: who shouts at one does not hide the other */
 
-static bool may_say(uint32_t *suppressed)
+static bool may_say(struct pace *pace, uint32_t *suppressed)
 {
 	(void)pthread_mutex_lock(&lock);
-	bool yes = pace_take(&pace, pace_source, timer_ms(), suppressed);
+	bool yes = pace_take(pace, pace_source, timer_ms(), suppressed);
 	(void)pthread_mutex_unlock(&lock);
 	return yes;
 }
@@ -40,7 +40,7 @@ void denied_note(struct ask *ask, const struct arrival *in, const struct princip
 	bool one = false;
 	for (size_t i = 0; i < sizeof told / sizeof *told; i++)
 		one = one || told[i] == e;
-	if (!one || !may_say(&m.suppressed))
+	if (!one || !may_say(&denials, &m.suppressed))
 		return;
 	(void)snprintf(subject, sizeof subject, "%s %s", in->method, in->path);
 	(void)st_call_audit_note(ask, &m, NULL, &ok, NULL);
@@ -56,7 +56,7 @@ void caller_note(struct ask *ask, const struct arrival *in, const struct princip
 				  .actor = who != NULL ? who->by : "",
 				  .request_id = in->id,
 				  .subject = subject};
-	if (!may_say(&m.suppressed))
+	if (!may_say(&decisions, &m.suppressed))
 		return;
 	(void)snprintf(subject, sizeof subject, "%s %.200s by uid %lu, pid %ld", in->method, in->path,
 		       (unsigned long)uid, (long)pid);

@@ -1,6 +1,7 @@
 /* GET /v1/runs/{runId}, GET /v1/runs and cancel. Shows what stored knows; decides nothing. */
 #include "handlers/runs.h"
 #include "gen/routes.h"
+#include "handlers/approvals.h"
 #include "handlers/query.h"
 #include "lib/ask.h"
 #include "lib/digest.h"
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SNAPSHOT_BYTES = 2000000, SUMMARY_MAX = 1000000, SUMMARY_NODES = 20000 };
+enum { SNAPSHOT_BYTES = 10000000, SUMMARY_MAX = 1000000, SUMMARY_NODES = 20000 };
 
 bool run_terminal(uint8_t state)
 {
@@ -161,14 +162,7 @@ static void put_results(struct jw *w, const struct st_run_is *run)
 	put_text(w, "error", run->error);
 }
 
-static void put_empty(struct jw *w, const char *key)
-{
-	jw_key(w, key);
-	jw_open(w, '[');
-	jw_close(w, ']');
-}
-
-static bool put_snapshot(struct request *rq, struct jw *w, const struct st_run_is *run, int fd)
+static bool put_snapshot(struct request *rq, struct jw *w, const struct st_run_is *run, int fd, enum err *e)
 {
 	jw_open(w, '{');
 	jw_kstr(w, "runId", run->run);
@@ -195,9 +189,11 @@ static bool put_snapshot(struct request *rq, struct jw *w, const struct st_run_i
 		if (have & (1u << i))
 			jw_str(w, artifact_names[i]);
 	jw_close(w, ']');
-	/* Nobody can be asked yet: an agent's question is answered by policy. */
-	put_empty(w, "pendingApprovals");
-	put_empty(w, "approvalDecisions");
+	/* The last of what the answer about the run holds: from here on its buffer is used again. */
+	struct questions asked = {NULL, 0};
+	if (run->approvals > 0 && (*e = questions_fetch(rq, &asked)) != ERR_OK)
+		return false;
+	questions_put(w, "pendingApprovals", "approvalDecisions", &asked);
 	jw_close(w, '}');
 	return true;
 }
@@ -226,9 +222,10 @@ void handle_run_show(struct request *rq, struct reply *rp)
 	char etag[SHA256_HEX];
 	buf_init(&b, SNAPSHOT_BYTES);
 	jw_init(&w, &b);
+	enum err e = ERR_OK;
 	errno = 0;
-	if (!put_snapshot(rq, &w, &run, fd) || buf_failed(&b) || !sha256(b.p, b.n, sum)) {
-		reply_error(rp, lack_error(), NULL, NULL);
+	if (!put_snapshot(rq, &w, &run, fd, &e) || buf_failed(&b) || !sha256(b.p, b.n, sum)) {
+		reply_error(rp, e != ERR_OK ? e : lack_error(), NULL, NULL);
 		return;
 	}
 	hex(sum, 16, etag);

@@ -9,6 +9,7 @@
 #include "lib/num.h"
 #include "store/blobs.h"
 #include "store/run_gone.h"
+#include "store/t_approval.h"
 #include "store/t_artifact.h"
 #include "store/t_capability.h"
 #include "store/t_event.h"
@@ -177,6 +178,31 @@ static void events_of(struct check *c, const char *tenant, const char *run, cons
 			(unsigned long long)d.last);
 }
 
+struct asked {
+	uint32_t all, pending;
+};
+
+static bool count_question(void *with, const char *request, const struct rec_approval *r)
+{
+	struct asked *a = with;
+	(void)request;
+	a->all++;
+	a->pending += r->status == APPROVAL_PENDING;
+	return true;
+}
+
+static void questions_of(struct check *c, const char *tenant, const char *run, const struct rec_run *r)
+{
+	struct asked a = {0, 0};
+	approval_each(c->t, tenant, run, "", count_question, &a);
+	settle(c, "a run's questions");
+	c->left -= (int64_t)a.all;
+	/* Of before questions could wait none is counted. */
+	if (a.pending != r->pending || (a.all != r->approvals && r->approvals != 0))
+		finding(c, "run %s/%s: %u questions are there, of which %u wait, not %u and %u", tenant, run,
+			(unsigned)a.all, (unsigned)a.pending, (unsigned)r->approvals, (unsigned)r->pending);
+}
+
 static void artifacts_of(struct check *c, const char *tenant, const char *run, const struct rec_run *r)
 {
 	struct rec_artifact a;
@@ -226,6 +252,7 @@ static void a_run(struct check *c, struct wire_bytes key, struct wire_bytes valu
 		finding(c, "run %s/%s has no tenant", tenant, run);
 	indexes_of(c, tenant, run, &r);
 	events_of(c, tenant, run, &r);
+	questions_of(c, tenant, run, &r);
 	named(c, r.request_sha, tenant, run, run_use_request);
 	if (!r.artifacts_gone)
 		named(c, r.upload_sha, tenant, run, run_use_upload);
@@ -309,6 +336,15 @@ static void an_approval(struct check *c, struct wire_bytes key, struct wire_byte
 	if (!rec_get_approval(value.p, value.n, &r) || r.status >= APPROVAL__COUNT || r.decision >= DECISION__COUNT)
 		finding(c, "an approval of %s/%s cannot be read", tenant, run);
 	of_run(c, tenant, run, "an approval", true, true);
+}
+
+static void a_grant(struct check *c, struct wire_bytes key, struct wire_bytes value)
+{
+	struct rec_grant r;
+	const char *tenant = key_part(&key), *run = key_part(&key);
+	if (!rec_get_grant(value.p, value.n, &r))
+		finding(c, "a grant of %s/%s cannot be read", tenant, run);
+	of_run(c, tenant, run, "a grant", true, true);
 }
 
 static void an_artifact(struct check *c, struct wire_bytes key, struct wire_bytes value)
@@ -415,6 +451,7 @@ static check_row *const rows_of[T__COUNT] = {
     [T_CAPABILITY] = a_capability,
     [T_EVENT] = an_event,
     [T_APPROVAL] = an_approval,
+    [T_GRANT] = a_grant,
     [T_ARTIFACT] = an_artifact,
     [T_BLOB] = a_blob,
     [T_BLOB_CONTENT] = a_content,

@@ -1,12 +1,39 @@
 /*
- * Questions of agents. Until people can answer, each is denied at once and says so; a request id is
- * good for one question (D-47).
+ * Questions of agents, asked by the gateway and decided by the public side. A request id is good for one question
+ * (D-47); what waits is never pushed out by what comes (D-48); the first decision stays; what was allowed for the rest
+ * of the run is allowed for the identical action alone (D-45); allow_session takes two steps of one device (D-44).
  */
-#include "lib/json.h"
-#include "lib/names.h"
+#include "gen/limits.h"
+#include "lib/digest.h"
+#include "lib/lack.h"
+#include "lib/secret.h"
 #include "store/op.h"
-#include "store/t_approval.h"
+#include "store/questions.h"
 #include "store/t_event.h"
+#include <string.h>
+
+enum { NONCE = 32 };
+
+static void audit(struct txn *t, enum audit_event event, const char *tenant, const char *run, const char *actor,
+		  const char *request_id, const char *request, struct wire_bytes digest, const char *label)
+{
+	char *text = arena_get(&t->arena, SHA256_HEX);
+	if (text == NULL) {
+		txn_fail(t, ERR_RESOURCES_EXHAUSTED);
+		return;
+	}
+	if (digest.n == SHA256_SIZE)
+		hex(digest.p, SHA256_SIZE, text);
+	struct audit_line l = {.event = event,
+			       .tenant = tenant,
+			       .run = run,
+			       .actor = actor,
+			       .request_id = request_id,
+			       .v = {{AUDIT_F_APPROVAL, .text = request}, {AUDIT_F_DIGEST, .text = text}}};
+	if (label != NULL)
+		l.v[2] = (struct audit_value){AUDIT_F_LABEL, .text = label};
+	txn_audit(t, &l);
+}
 
 static enum err op_approval_ask(struct txn *t, const struct st_approval_ask *m, int *fds, struct st_ok *a, int *out)
 {
@@ -20,41 +47,50 @@ static enum err op_approval_ask(struct txn *t, const struct st_approval_ask *m, 
 		return e;
 	if (run_is_final(&r))
 		return ERR_RUN_SESSION_EVENTS_REJECTED;
-	if (m->data.n < 2 || m->data.p[0] != '{' || m->data.p[m->data.n - 1] != '}')
+	if (m->data.n < 2 || m->data.p[0] != '{' || m->data.p[m->data.n - 1] != '}' || m->digest.n != SHA256_SIZE)
 		return ERR_INVALID_EVENT_APPEND;
 	if (approval_get(t, m->tenant, m->run, m->request, &q))
 		return ERR_OK;
+	if (t->failed != ERR_OK)
+		return t->failed;
 	if (!store_roomy(t->store))
 		return ERR_STORAGE_FULL;
-	/* Both events are the agent's doing, so they come out of its part of the buffer. */
-	if (r.events_truncated || !event_fits(&r, m->run, "approval.requested", m->data.n + 1000))
+	/* Its events are the agent's doing, so they come out of its part of the buffer. */
+	if (r.events_truncated || !event_fits(&r, m->run, "approval.requested", m->data.n + QUESTION_EVENT))
 		return ERR_RUN_SESSION_EVENTS_REJECTED;
 	(void)event_add(t, m->tenant, m->run, &r, EVENT_AGENT, "approval.requested", m->data);
-	q = (struct rec_approval){.status = APPROVAL_DECIDED,
-				  .decision = DECISION_DENY,
+	q = (struct rec_approval){.status = APPROVAL_PENDING,
 				  .requested_at = t->now,
-				  .decided_at = t->now,
-				  .digest = m->digest};
-	approval_put(t, m->tenant, m->run, m->request, &q);
-	own_buf struct buf b;
-	struct jw w;
-	buf_init(&b, 1000);
-	jw_init(&w, &b);
-	jw_open(&w, '{');
-	jw_kstr(&w, "requestId", m->request);
-	jw_kstr(&w, "decision", decision_names[DECISION_DENY]);
-	jw_kstr(&w, "reason", "approvals are not available");
-	jw_close(&w, '}');
-	(void)event_addb(t, m->tenant, m->run, &r, EVENT_CONTROL, "approval.resolved", &b);
+				  .expires_at = t->now + r.approval_wait_seconds * UINT64_C(1000),
+				  .digest = m->digest,
+				  .action_id = m->action_id,
+				  .effect = m->effect,
+				  .reason = m->reason,
+				  .policy_reason = m->policy_reason,
+				  .preview = m->preview,
+				  .shortened = m->shortened || m->preview[0] == '\0',
+				  .device = "",
+				  .by = "",
+				  .confirm_by = ""};
+	const char *why = NULL;
+	if (r.state != RUN_RUNNING) {
+		q.status = APPROVAL_EXPIRED;
+		why = "the run is cancelled";
+	} else if (grant_has(t, m->tenant, m->run, m->digest)) {
+		q.status = APPROVAL_DECIDED;
+		q.decision = DECISION_ALLOW_SESSION;
+		audit(t, AUDIT_APPROVAL_GRANTED, m->tenant, m->run, "system", NULL, m->request, m->digest, NULL);
+	} else if (r.pending >= LIMIT_APPROVAL_PENDING) {
+		q.status = APPROVAL_DECIDED;
+		q.decision = DECISION_DENY;
+		why = "too many questions wait";
+	} else if (r.approval_wait_seconds == 0) {
+		q.status = APPROVAL_EXPIRED;
+	}
+	if (q.status != APPROVAL_PENDING)
+		q.decided_at = t->now;
+	question_add(t, m->tenant, m->run, &r, m->request, &q, why);
 	run_save(t, m->tenant, m->run, &r);
-	struct audit_line l = {.event = AUDIT_APPROVAL_DENY,
-			       .tenant = m->tenant,
-			       .run = m->run,
-			       .actor = "system",
-			       .v = {{AUDIT_F_APPROVAL, .text = m->request},
-				     {AUDIT_F_DECISION, .text = decision_names[DECISION_DENY]},
-				     {AUDIT_F_REASON, .text = "policy"}}};
-	txn_audit(t, &l);
 	return ERR_OK;
 }
 ST_OP(approval_ask, ok, 0, 0)
@@ -73,9 +109,174 @@ static enum err op_approval_get(struct txn *t, const struct st_approval_get *m, 
 		return ERR_APPROVAL_NOT_FOUND;
 	/* Not seen yet is pending: the question may still be on its way. */
 	*a = (struct st_approval_is){.status = APPROVAL_PENDING, .decision = DECISION_NONE};
-	if (approval_get(t, m->tenant, m->run, m->request, &q))
-		*a = (struct st_approval_is){
-		    .status = q.status, .decision = q.decision, .decided_at = q.decided_at, .digest = q.digest};
+	if (!approval_get(t, m->tenant, m->run, m->request, &q))
+		return t->failed;
+	if (question_late(t, m->tenant, m->run, &r, m->request, &q))
+		run_save(t, m->tenant, m->run, &r);
+	*a = (struct st_approval_is){
+	    .status = q.status, .decision = q.decision, .decided_at = q.decided_at, .digest = q.digest};
 	return ERR_OK;
 }
 ST_OP(approval_get, approval_is, 0, 0)
+
+struct listing {
+	const char *run;
+	uint64_t now;
+	bool more, ended;
+	struct wire_list list;
+};
+
+static bool list_approval(void *with, const char *request, const struct rec_approval *r)
+{
+	struct listing *l = with;
+	/* Over, though it was not told of yet. */
+	bool late = r->status == APPROVAL_PENDING && (l->ended || r->expires_at <= l->now);
+	struct st_approval item = {.run = l->run,
+				   .request = request,
+				   .status = late ? APPROVAL_EXPIRED : r->status,
+				   .decision = r->decision,
+				   .requested_at = r->requested_at,
+				   .decided_at = late ? r->expires_at : r->decided_at,
+				   .expires_at = r->expires_at,
+				   .digest = r->digest,
+				   .action_id = r->action_id,
+				   .effect = r->effect,
+				   .reason = r->reason,
+				   .policy_reason = r->policy_reason,
+				   .preview = r->preview,
+				   .shortened = r->shortened,
+				   .device = r->device};
+	uint8_t *p = wire_list_room(&l->list, ST_MAX_APPROVAL);
+	size_t n = p == NULL ? 0 : st_put_approval(p, ST_MAX_APPROVAL, &item);
+	l->more = n == 0;
+	if (l->more)
+		return false;
+	wire_list_add(&l->list, n);
+	return true;
+}
+
+static enum err op_approval_list(struct txn *t, const struct st_approval_list *m, int *fds, struct st_approvals_are *a,
+				 int *out)
+{
+	(void)fds;
+	(void)out;
+	struct rec_run r;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e != ERR_OK)
+		return e;
+	struct listing l = {
+	    .run = m->run, .now = t->now, .ended = run_is_final(&r), .list = {.p = t->page, .cap = STORE_PAGE}};
+	approval_each(t, m->tenant, m->run, m->after, list_approval, &l);
+	a->more = l.more;
+	a->items = wire_list_done(&l.list);
+	return ERR_OK;
+}
+ST_OP(approval_list, approvals_are, 0, 0)
+
+/* The question, if it may be decided: it waits, and is the one that was shown. An error may leave something to keep. */
+static enum err open_question(struct txn *t, const char *tenant, const char *run, const char *request,
+			      struct wire_bytes digest, struct rec_run *r, struct rec_approval *q)
+{
+	enum err e = run_load(t, tenant, run, r);
+	if (e != ERR_OK)
+		return e;
+	bool there = approval_get(t, tenant, run, request, q);
+	if (t->failed != ERR_OK)
+		return t->failed;
+	if (!there)
+		return run_is_final(r) ? ERR_RUN_IS_TERMINAL : ERR_APPROVAL_NOT_FOUND;
+	if (q->status == APPROVAL_DECIDED)
+		return ERR_ALREADY_DECIDED;
+	if (run_is_final(r))
+		return ERR_RUN_IS_TERMINAL;
+	if (question_late(t, tenant, run, r, request, q)) {
+		run_save(t, tenant, run, r);
+		/* The refusal is the answer, but that it is over is kept. */
+		e = txn_end(t, ERR_OK);
+		return e != ERR_OK ? e : ERR_APPROVAL_EXPIRED;
+	}
+	if (q->status != APPROVAL_PENDING)
+		return ERR_APPROVAL_EXPIRED;
+	if (digest.n != 0 && !secret_equal(digest.p, digest.n, q->digest.p, q->digest.n))
+		return ERR_DIGEST_MISMATCH;
+	return ERR_OK;
+}
+
+static enum err op_approval_confirm(struct txn *t, const struct st_approval_confirm *m, int *fds,
+				    struct st_approval_nonce *a, int *out)
+{
+	(void)fds;
+	(void)out;
+	struct rec_run r;
+	struct rec_approval q;
+	uint8_t nonce[NONCE], hash[SHA256_SIZE];
+	char *text = arena_get(&t->arena, 2 * NONCE);
+	enum err e = open_question(t, m->tenant, m->run, m->request, m->digest, &r, &q);
+	if (e != ERR_OK)
+		return e;
+	if (q.shortened)
+		return ERR_DECISION_NOT_OFFERED;
+	random_bytes(nonce, sizeof nonce);
+	if (text == NULL || b64url_encode(nonce, sizeof nonce, text, 2 * NONCE) == 0 ||
+	    !sha256(text, strlen(text), hash))
+		return lack_error();
+	q.confirm = (struct wire_bytes){hash, sizeof hash};
+	q.confirm_by = m->by;
+	q.confirm_until = t->now + LIMIT_APPROVAL_CONFIRM_SECONDS * UINT64_C(1000);
+	approval_put(t, m->tenant, m->run, m->request, &q);
+	audit(t, AUDIT_APPROVAL_ALLOW_SESSION_FIRST, m->tenant, m->run, m->by, m->request_id, m->request, q.digest,
+	      NULL);
+	*a = (struct st_approval_nonce){.nonce = text, .expires_at = q.confirm_until};
+	return ERR_OK;
+}
+ST_OP(approval_confirm, approval_nonce, 0, 0)
+
+/* The second tap: of the same device, in time, with the nonce of the first. */
+static bool confirmed(const struct txn *t, const struct st_approval_decide *m, const struct rec_approval *q)
+{
+	uint8_t hash[SHA256_SIZE];
+	return q->confirm.n == SHA256_SIZE && q->confirm_until > t->now && strcmp(q->confirm_by, m->by) == 0 &&
+	       sha256(m->confirm, strlen(m->confirm), hash) &&
+	       secret_equal(hash, sizeof hash, q->confirm.p, q->confirm.n);
+}
+
+static enum err op_approval_decide(struct txn *t, const struct st_approval_decide *m, int *fds,
+				   struct st_approval_decided *a, int *out)
+{
+	(void)fds;
+	(void)out;
+	static const enum audit_event events[DECISION__COUNT] = {[DECISION_ALLOW_ONCE] = AUDIT_APPROVAL_ALLOW_ONCE,
+								 [DECISION_ALLOW_SESSION] =
+								     AUDIT_APPROVAL_ALLOW_SESSION,
+								 [DECISION_DENY] = AUDIT_APPROVAL_REFUSE,
+								 [DECISION_CANCEL] = AUDIT_APPROVAL_CANCEL};
+	struct rec_run r;
+	struct rec_approval q;
+	if (m->decision == DECISION_NONE || m->decision >= DECISION__COUNT)
+		return ERR_INVALID_APPROVAL_DECISION;
+	enum err e = open_question(t, m->tenant, m->run, m->request, m->digest, &r, &q);
+	if (e == ERR_ALREADY_DECIDED) {
+		*a = (struct st_approval_decided){.decision = q.decision, .decided_at = q.decided_at};
+		return ERR_OK;
+	}
+	if (e != ERR_OK)
+		return e;
+	if (m->decision == DECISION_ALLOW_SESSION && q.shortened)
+		return ERR_DECISION_NOT_OFFERED;
+	if (m->decision == DECISION_ALLOW_SESSION && !confirmed(t, m, &q))
+		return ERR_CONFIRM_INVALID;
+	q.status = APPROVAL_DECIDED;
+	q.decision = m->decision;
+	q.decided_at = t->now;
+	q.device = m->device;
+	q.by = m->by;
+	q.confirm = (struct wire_bytes){NULL, 0};
+	if (m->decision == DECISION_ALLOW_SESSION)
+		grant_put(t, m->tenant, m->run, q.digest, m->request);
+	question_done(t, m->tenant, m->run, &r, m->request, &q, NULL);
+	run_save(t, m->tenant, m->run, &r);
+	audit(t, events[m->decision], m->tenant, m->run, m->actor, m->request_id, m->request, q.digest, m->device);
+	*a = (struct st_approval_decided){.changed = true, .decision = q.decision, .decided_at = q.decided_at};
+	return ERR_OK;
+}
+ST_OP_ONCE(approval_decide, approval_decided)

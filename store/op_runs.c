@@ -5,6 +5,7 @@
 #include "lib/num.h"
 #include "store/blobs.h"
 #include "store/op.h"
+#include "store/questions.h"
 #include "store/run_end.h"
 #include "store/run_gone.h"
 #include "store/t_capability.h"
@@ -188,7 +189,8 @@ static enum err op_run_get(struct txn *t, const struct st_run_get *m, int *fds, 
 				.changed_files = r.changed_files,
 				.verification = r.verification,
 				.artifacts = r.artifacts,
-				.last_sequence = r.last_sequence};
+				.last_sequence = r.last_sequence,
+				.approvals = r.approvals};
 	return ERR_OK;
 }
 ST_OP(run_get, run_is, 0, 1)
@@ -297,6 +299,7 @@ static enum err op_run_cancel(struct txn *t, const struct st_run_cancel *m, int 
 	if (e != ERR_OK || !changed)
 		return e;
 	r.cancel_requested = true;
+	questions_end(t, m->tenant, m->run, &r, "the run is cancelled");
 	/* From this commit on the run can't ask a model any more, whatever its box still does. */
 	capability_del(t, m->tenant, m->run);
 	own_buf struct buf b;

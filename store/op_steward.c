@@ -17,19 +17,6 @@ static bool plausible(const char *type, struct wire_bytes data)
 	       memchr(data.p, '\n', data.n) == NULL;
 }
 
-static void add_phase(struct txn *t, const char *tenant, const char *run, struct rec_run *r, enum run_phase phase)
-{
-	own_buf struct buf b;
-	struct jw w;
-	r->phase = (uint8_t)phase;
-	buf_init(&b, 256);
-	jw_init(&w, &b);
-	jw_open(&w, '{');
-	jw_kstr(&w, "phase", phase_names[phase]);
-	jw_close(&w, '}');
-	(void)event_addb(t, tenant, run, r, EVENT_CONTROL, "run.phase", &b);
-}
-
 static void work_answer(struct txn *t, struct st_run_work *a, const struct rec_run *r, int *out)
 {
 	*a = (struct st_run_work){.agent = r->agent,
@@ -76,7 +63,7 @@ static enum err op_run_start(struct txn *t, const struct st_run_start *m, int *f
 	static const char none[] = "{}";
 	(void)event_add(t, m->tenant, m->run, &r, EVENT_CONTROL, "run.started",
 			(struct wire_bytes){(const uint8_t *)none, 2});
-	add_phase(t, m->tenant, m->run, &r, PHASE_STAGING);
+	run_phase(t, m->tenant, m->run, &r, PHASE_STAGING);
 	run_save(t, m->tenant, m->run, &r);
 	struct audit_line l = {.event = AUDIT_RUN_START,
 			       .tenant = m->tenant,
@@ -116,12 +103,20 @@ static enum err op_run_phase(struct txn *t, const struct st_run_phase *m, int *f
 	enum course_state to = (enum course_state)r.phase;
 	if (run_is_final(&r) || r.state == RUN_QUEUED || m->phase == PHASE_WAITING)
 		return ERR_ILLEGAL_RUN_TRANSITION;
+	/* What the steward began goes on, while a question waits. */
+	if (m->phase == PHASE_EXECUTING && r.phase == PHASE_AWAITING_APPROVAL && r.pending > 0) {
+		run_state_answer(a, &r, false);
+		return ERR_OK;
+	}
 	e = course_step((enum course_state)r.phase, leads_to[m->phase], &to);
 	if (e != ERR_OK)
 		return e;
 	bool changed = r.phase != m->phase;
 	if (changed) {
-		add_phase(t, m->tenant, m->run, &r, (enum run_phase)m->phase);
+		run_phase(t, m->tenant, m->run, &r, (enum run_phase)m->phase);
+		/* It asked before its steward had heard that it runs. */
+		if (m->phase == PHASE_EXECUTING && r.pending > 0)
+			run_phase(t, m->tenant, m->run, &r, PHASE_AWAITING_APPROVAL);
 		run_save(t, m->tenant, m->run, &r);
 	}
 	run_state_answer(a, &r, changed);

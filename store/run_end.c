@@ -3,7 +3,7 @@
 #include "gen/errors.h"
 #include "gen/reasons.h"
 #include "lib/json.h"
-#include "store/t_approval.h"
+#include "store/questions.h"
 #include "store/t_capability.h"
 #include "store/t_event.h"
 #include <stdio.h>
@@ -11,6 +11,19 @@
 void run_state_answer(struct st_run_state *a, const struct rec_run *r, bool changed)
 {
 	*a = (struct st_run_state){.state = r->state, .phase = r->phase, .changed = changed};
+}
+
+void run_phase(struct txn *t, const char *tenant, const char *run, struct rec_run *r, enum run_phase phase)
+{
+	own_buf struct buf b;
+	struct jw w;
+	r->phase = (uint8_t)phase;
+	buf_init(&b, 256);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_kstr(&w, "phase", phase_names[phase]);
+	jw_close(&w, '}');
+	(void)event_addb(t, tenant, run, r, EVENT_CONTROL, "run.phase", &b);
 }
 
 void run_overruled(struct txn *t, const char *tenant, const char *run, const struct rec_run *r, const char *actor,
@@ -34,7 +47,7 @@ void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run 
 	own_buf struct buf b;
 	struct jw w;
 	capability_del(t, tenant, run);
-	approvals_end(t, tenant, run);
+	questions_end(t, tenant, run, r, "the run has ended");
 	if (r->state == RUN_CANCELLED) {
 		r->terminal_reason = reason_name(REASON_CANCELLED_BY_REQUEST);
 		r->error = err_code(ERR_CANCELLED_BY_REQUEST);

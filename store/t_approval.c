@@ -1,7 +1,9 @@
 /* The table of approvals. */
 #include "store/t_approval.h"
+#include "lib/digest.h"
 #include "lib/names.h"
 #include <stdio.h>
+#include <string.h>
 
 static struct key key_of(const char *tenant, const char *run, const char *request)
 {
@@ -33,38 +35,74 @@ void approvals_del(struct txn *t, const char *tenant, const char *run)
 {
 	struct key prefix = key_prefix(tenant, run);
 	(void)table_clear(t, T_APPROVAL, &prefix);
+	(void)table_clear(t, T_GRANT, &prefix);
 }
-
-struct pending {
-	bool found;
-	char request[STORE_ID];
-};
 
 static bool first_pending(void *with, struct wire_bytes key, struct wire_bytes value)
 {
-	struct pending *p = with;
 	struct rec_approval r;
+	char *request = with;
 	if (!rec_get_approval(value.p, value.n, &r) || r.status != APPROVAL_PENDING)
 		return true;
 	(void)key_part(&key);
 	(void)key_part(&key);
-	(void)snprintf(p->request, sizeof p->request, "%s", key_part(&key));
-	p->found = true;
+	(void)snprintf(request, STORE_ID, "%s", key_part(&key));
 	return false;
 }
 
-void approvals_end(struct txn *t, const char *tenant, const char *run)
+bool approval_pending(struct txn *t, const char *tenant, const char *run, char *request)
 {
 	struct key prefix = key_prefix(tenant, run);
-	/* A scan must not write, so one at a time; few are ever pending. */
-	for (struct pending p = {.found = true}; p.found && t->failed == ERR_OK;) {
-		struct rec_approval r;
-		p.found = false;
-		table_scan(t, T_APPROVAL, &prefix, NULL, first_pending, &p);
-		if (!p.found || !approval_get(t, tenant, run, p.request, &r))
-			break;
-		r.status = APPROVAL_EXPIRED;
-		r.decided_at = t->now;
-		approval_put(t, tenant, run, p.request, &r);
-	}
+	request[0] = '\0';
+	table_scan(t, T_APPROVAL, &prefix, NULL, first_pending, request);
+	return request[0] != '\0';
+}
+
+struct each {
+	approval_row *row;
+	void *with;
+	const char *after;
+};
+
+static bool one(void *with, struct wire_bytes key, struct wire_bytes value)
+{
+	struct each *e = with;
+	struct rec_approval r;
+	(void)key_part(&key);
+	(void)key_part(&key);
+	const char *request = key_part(&key);
+	return strcmp(request, e->after) == 0 || !rec_get_approval(value.p, value.n, &r) ||
+	       e->row(e->with, request, &r);
+}
+
+void approval_each(struct txn *t, const char *tenant, const char *run, const char *after, approval_row *row, void *with)
+{
+	struct each e = {row, with, after};
+	struct key prefix = key_prefix(tenant, run), from = key_of(tenant, run, after);
+	table_scan(t, T_APPROVAL, &prefix, after[0] != '\0' ? &from : NULL, one, &e);
+}
+
+static struct key grant_key(const char *tenant, const char *run, struct wire_bytes digest)
+{
+	struct key k = {.n = 0};
+	char text[SHA256_HEX];
+	if (digest.n != SHA256_SIZE)
+		return k;
+	hex(digest.p, SHA256_SIZE, text);
+	k.n = rec_key_grant(k.p, sizeof k.p, tenant, run, text);
+	return k;
+}
+
+bool grant_has(struct txn *t, const char *tenant, const char *run, struct wire_bytes digest)
+{
+	struct key k = grant_key(tenant, run, digest);
+	return k.n > 0 && table_has(t, T_GRANT, &k);
+}
+
+void grant_put(struct txn *t, const char *tenant, const char *run, struct wire_bytes digest, const char *request)
+{
+	struct key k = grant_key(tenant, run, digest);
+	struct rec_grant r = {.created_at = t->now, .request = request};
+	uint8_t *p = txn_scratch(t);
+	table_put(t, T_GRANT, &k, p, rec_put_grant(p, STORE_SCRATCH, &r));
 }

@@ -1,4 +1,4 @@
-/* An agent's questions and their answers. */
+/* An agent's questions and their answers, and what was allowed for the rest of its run. */
 #ifndef STORE_T_APPROVAL_H
 #define STORE_T_APPROVAL_H
 #include "gen/records.h"
@@ -6,7 +6,15 @@
 bool approval_get(struct txn *t, const char *tenant, const char *run, const char *request, struct rec_approval *out);
 void approval_put(struct txn *t, const char *tenant, const char *run, const char *request,
 		  const struct rec_approval *r);
-/* The run ends: what is pending becomes expired. */
-void approvals_end(struct txn *t, const char *tenant, const char *run);
+/* The first that waits; request: STORE_ID bytes. False: none does. */
+bool approval_pending(struct txn *t, const char *tenant, const char *run, char *request);
+/* A run's, in the order of their ids, strictly behind after ("": from the first). False from row ends it. */
+typedef bool approval_row(void *with, const char *request, const struct rec_approval *r);
+void approval_each(struct txn *t, const char *tenant, const char *run, const char *after, approval_row *row,
+		   void *with);
+/* Is what has this digest (32 bytes) allowed for the rest of the run? */
+bool grant_has(struct txn *t, const char *tenant, const char *run, struct wire_bytes digest);
+void grant_put(struct txn *t, const char *tenant, const char *run, struct wire_bytes digest, const char *request);
+/* All of a run's questions and grants. */
 void approvals_del(struct txn *t, const char *tenant, const char *run);
 #endif

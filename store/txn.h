@@ -35,6 +35,7 @@ enum table {
 	T_RUN_ENDED,
 	T_META,
 	T_PAIRING,
+	T_GRANT,
 	T__COUNT
 };
 extern const char *const table_names[T__COUNT];

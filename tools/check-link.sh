@@ -48,7 +48,7 @@ pinfold-fcgi     libfcgi libcrypto libyajl libunistring
 pinfold-gateway  libmicrohttpd libcurl libcrypto libyajl libunistring libidn2
 pinfold-steward  libgit2 libcrypto libyajl libunistring
 pinfold-conf     libconfuse libcrypto
-pinfold-agent    libcurl libyajl
+pinfold-agent    libcurl libyajl libcrypto
 pinfold          libcurl libconfuse libqrencode libcrypto libyajl libunistring
 LIST
 for file in "$build"/tests/fault/faulty-*; do

@@ -4,7 +4,7 @@ from wire import STORE, Writer, Reader, asked_by, blank, frame, unframe, listed
 
 QUEUED, RUNNING, CANCELLING, COMPLETED, FAILED, CANCELLED = range(6)
 UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, NOT_TERMINAL, QUEUE_FULL, STORAGE_FULL, CONFLICT = 29, 31, 32, 36, 48, 49, 52
-BAD_CODE, NO_DEVICE = 131, 134
+BAD_CODE, NO_DEVICE, NO_QUESTION = 131, 134, 76
 ARTIFACTS = ["request", "events", "checkpoint", "patch", "test_log", "result"]
 
 
@@ -163,7 +163,7 @@ class Store:
             w.bytes(b'[{"name":"check-1","argv":["git","diff","--check"],"ok":true,"exitCode":0,"durationSeconds":1}]' if ended else b"")
             w.u32(sum(1 << ARTIFACTS.index(n) for n in x["artifacts"])).u64(len(x["events"]))
             small = len(x["summary"]) <= 16000
-            return 23, w.bytes(x["summary"] if small else b""), [memfd(b"" if small else x["summary"])]
+            return 23, w.bytes(x["summary"] if small else b"").u32(len(x.get("asked", []))), [memfd(b"" if small else x["summary"])]
         if number == 24:
             tenant, states, before, before_run, limit = r.str(), r.u32(), r.u64(), r.str(), r.u16()
             all_ = sorted((x for k, x in self.runs.items() if k[0] == tenant and (not states or states >> x["state"] & 1)),
@@ -202,6 +202,12 @@ class Store:
                 raise Fail(NOT_TERMINAL)
             del self.runs[x["tenant"], x["run"]]
             return 3, Writer(), []
+        if number == 34:
+            x = self.run(r)
+            return 35, Writer().u8(0).bytes(listed([q(x) for q in x.get("asked", [])])), []
+        if number in (36, 38):
+            self.run(r)
+            raise Fail(NO_QUESTION)
         if number == 50:
             return 51, Writer().bytes(b"".join({x["print"] for x in self.runs.values()})), []
         if number == 87:

@@ -451,13 +451,15 @@ def rows():
     run = post("/v1/runs", BODY).json["runId"]
     for method, path, principals, kind, rights in table:
         def answer(token, verb=method, query="", run="none"):
-            return ask(rig.path, request(verb, re.sub(r"{[^}]*}", "patch", path.replace("{runId}", run)) + query, token, b"{}" if kind != "none" else b""))
+            return ask(rig.path, request(verb, re.sub(r"{[^}]*}", "patch", path.replace("{runId}", run)) + query, token,
+                                         b"" if kind == "none" else b'{"decision":"deny"}' if path.endswith("{requestId}") else b"{}"))
         title = f"{method} {path}: "
         if principals != ["anyone"]:
             check(title + "nobody without a token", refused(answer(None), 401, "unauthorized"))
             for name, token in held.items():
-                if name not in principals or rights != "none":
-                    check(title + f"not for {name}", refused(answer(token), 403, "forbidden"))
+                if name not in principals or (rights != "none" and name == "api"):
+                    person = name == "api" and (rights == "approve" or principals == ["device"])
+                    check(title + f"not for {name}", refused(answer(token), 403, "device_required" if person else "forbidden"))
         for name in principals if "{runId}" in path else ():
             a, b = answer(theirs[name], run=run), answer(mine[name])
             check(title + f"another tenant's run is as unknown to {name} as none", refused(a, 404, "run_not_found") and refused(b, 404, "run_not_found") and

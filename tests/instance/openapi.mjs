@@ -160,6 +160,29 @@ await ask("GET", `/v1/runs/${made}/events?after=x`, 400, { ...t, name: "events a
 const list = await ask("GET", `/v1/runs/${made}/artifacts`, 200, { ...t, name: "artifacts" });
 for (const a of list.value.artifacts) await ask("GET", `/v1/runs/${made}/artifacts/${a.name}`, 200, { ...t, name: `artifact ${a.name}` });
 await ask("GET", `/v1/runs/${made}/artifacts/none`, 404, { ...t, name: "an artifact that is none" });
+const asker = `import http.client, json, os, time
+run = os.environ["PINFOLD_RUN_ID"]
+tok = open("/workspace/.pinfold-event-token").read().strip()
+line = json.dumps({"event_type": "approval.requested", "run_id": run, "task_id": run, "sequence": 1, "data": {"request_id": "q1", "effect": "execute", "preview": "make"}}) + "\\n"
+c = http.client.HTTPConnection("127.0.0.1", 9797)
+c.request("POST", "/internal/v1/runs/%s/events" % run, json.dumps({"lines": [line]}), {"Authorization": "Bearer " + tok, "Content-Type": "application/json"})
+c.getresponse().read()
+time.sleep(100)
+`;
+const asking = (await ask("POST", "/v1/runs", 202, { ...t, body: good({ files: [{ path: "agent.py", content: asker }] }), name: "a run that asks" })).value.runId;
+await until(asking, (v) => v.pendingApprovals.length === 1 || ended(v));
+const question = `/v1/runs/${asking}/approvals/q1`, person = { token: device };
+await ask("GET", `/v1/runs/${asking}`, 200, { ...t, name: "a run that asks" });
+await ask("GET", `/v1/runs/${asking}/approvals`, 200, { ...person, name: "its questions" });
+await ask("POST", question, 403, { ...t, body: { decision: "deny" }, name: "an answer of no person" });
+await ask("POST", question, 400, { ...person, body: { decision: "perhaps" }, name: "another word" });
+await ask("POST", question, 409, { ...person, body: { decision: "deny", digest: "0".repeat(64) }, name: "an answer to another question" });
+const tapped = await ask("POST", question, 202, { ...person, body: { decision: "allow_session" }, name: "the first tap" });
+await ask("POST", question, 200, { ...person, body: { decision: "allow_session", confirm: tapped.value.confirm }, name: "the second tap" });
+await ask("POST", question, 409, { ...person, body: { decision: "deny" }, name: "a second answer" });
+await ask("POST", question.replace("q1", "q2"), 404, { ...person, body: { decision: "deny" }, name: "another question" });
+await ask("GET", `/v1/runs/${asking}`, 200, { ...t, name: "a run with a decision" });
+await ask("POST", `/v1/runs/${asking}/cancel`, 202, { ...t, name: "its cancel" });
 const pairing = () => JSON.parse(operator("--json", "device", "pair")).code;
 const label = "openapi-" + Math.random().toString(36).slice(2);
 const paired = await ask("POST", "/v1/pair", 201, { body: { code: pairing(), label } });

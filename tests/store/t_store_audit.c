@@ -161,6 +161,17 @@ static void every_event_once(void **state)
 				    .data = BYTES("{}")};
 	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
 	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
+	struct st_approval_decide yes = {.tenant = "acme",
+					 .run = "audited",
+					 .request = "approval-1",
+					 .decision = DECISION_ALLOW_ONCE,
+					 .device = "phone",
+					 .by = "abc",
+					 .actor = "device:abc",
+					 .request_id = "req-decide"};
+	struct st_approval_decided decided;
+	assert_int_equal(FCGI(st_call_approval_decide(fcgi, &yes, NULL, &decided, NULL)), ERR_OK);
+	assert_int_equal(FCGI(st_call_approval_decide(fcgi, &yes, NULL, &decided, NULL)), ERR_OK); /* no line */
 	struct st_cap_revoke v = {.tenant = "acme", .run = "audited"};
 	assert_int_equal(STEWARD(st_call_cap_revoke(steward, &v, NULL, &ok, NULL)), ERR_OK);
 	assert_int_equal(STEWARD(st_call_cap_revoke(steward, &v, NULL, &ok, NULL)), ERR_OK);
@@ -180,7 +191,7 @@ static void every_event_once(void **state)
 	assert_int_equal(revoke_token("token-1"), ERR_OK);
 	assert_int_equal(revoke_token("token-1"), ERR_OK);
 	assert_string_equal(names_from(first),
-			    "run.create run.start approval.deny capability.revoke run.finish run.overruled "
+			    "run.create run.start approval.allow_once capability.revoke run.finish run.overruled "
 			    "run.overruled run.create run.cancel run.finish run.delete token.issue token.revoke ");
 	char line[4096];
 	assert_int_equal(lines_with("\"requestId\":\"req-late\"", line), 1);
@@ -191,6 +202,9 @@ static void every_event_once(void **state)
 				     "\"req-create\",\"run\":\"audited\",\"agent\":\"builtin\""));
 	assert_int_equal(lines_with("\"requestId\":\"req-cancel\"", line), 2);
 	assert_non_null(strstr(line, "\"actor\":\"api:abc\""));
+	assert_int_equal(lines_with("\"requestId\":\"req-decide\"", line), 1);
+	assert_non_null(strstr(line, "\"actor\":\"device:abc\""));
+	assert_non_null(strstr(line, "\"label\":\"phone\""));
 	assert_true(has("\"tokenId\":\"token-1\",\"kind\":\"api\",\"label\":\"a label\""));
 	/* What is refused leaves none. */
 	assert_int_equal(issue("token-1", "another"), ERR_TOKEN_EXISTS);

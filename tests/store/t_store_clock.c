@@ -1,5 +1,4 @@
 /* A clock that is set back revives nothing, and does not stop what is new. */
-#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,46 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "tests/store/settable.h"
 #include "tests/store/steps.h"
 
 enum { MINUTE = 60000, HOUR = 60 * MINUTE };
 
-static char clock_file[] = "/tmp/pinfold-clock-XXXXXX";
 static const uint8_t hash[32] = {4};
-
-static void set_clock(long long offset)
-{
-	/* In one piece: stored may look at any moment. */
-	char text[32];
-	int fd = open(clock_file, O_WRONLY);
-	int n = snprintf(text, sizeof text, "%-24lld\n", offset);
-	assert_true(fd >= 0 && write(fd, text, (size_t)n) == n);
-	close(fd);
-}
-
-static int setup(void **state)
-{
-	int fd = mkstemp(clock_file);
-	if (fd < 0 || fchmod(fd, 0644) != 0)
-		return -1;
-	close(fd);
-	return setenv("PINFOLD_STORED", "./tests/store/stored-clock", 1) == 0 &&
-		       setenv("PINFOLD_TEST_CLOCK", clock_file, 1) == 0
-		   ? steps_setup(state)
-		   : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)unlink(clock_file);
-	return steps_teardown(state);
-}
 
 static void token(const char *id, uint64_t expires_at)
 {
@@ -159,5 +129,5 @@ int main(void)
 	    cmocka_unit_test_prestate(set_back, &restarted),
 	    cmocka_unit_test(keys_expire),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, settable_setup, settable_teardown);
 }

@@ -1,5 +1,4 @@
 /* Devices: pairing codes, credentials, their end. Against a real process whose clock a test may set. */
-#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,43 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "tests/store/settable.h"
 #include "tests/store/steps.h"
 
 enum { SECOND = 1000, MINUTE = 60000, DAY = 86400000 };
-
-static char clock_file[] = "/tmp/pinfold-clock-XXXXXX";
-
-static void set_clock(long long offset)
-{
-	char text[32];
-	int fd = open(clock_file, O_WRONLY);
-	int n = snprintf(text, sizeof text, "%-24lld\n", offset);
-	assert_true(fd >= 0 && write(fd, text, (size_t)n) == n);
-	close(fd);
-}
-
-static int setup(void **state)
-{
-	int fd = mkstemp(clock_file);
-	if (fd < 0 || fchmod(fd, 0644) != 0)
-		return -1;
-	close(fd);
-	return setenv("PINFOLD_STORED", "./tests/store/stored-clock", 1) == 0 &&
-		       setenv("PINFOLD_TEST_CLOCK", clock_file, 1) == 0
-		   ? steps_setup(state)
-		   : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)unlink(clock_file);
-	return steps_teardown(state);
-}
 
 /* A hash of 32 bytes that begin with this text. */
 static struct wire_bytes hash_of(const char *text)
@@ -268,5 +238,5 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(once), cmocka_unit_test(labels), cmocka_unit_test(guesses),
 					   cmocka_unit_test(end), cmocka_unit_test(times)};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, settable_setup, settable_teardown);
 }

@@ -1,4 +1,4 @@
-/* Events, approvals, lists and subscriptions, against a real process. */
+/* Events, lists and subscriptions, against a real process. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -75,39 +75,6 @@ static void many_lines(void **state)
 	assert_int_equal(append("lines", type, 2, 1, &a), ERR_OK);
 	assert_int_equal(a.last_sequence, total + 4);
 	(void)events_of("lines", NULL);
-}
-
-static void approvals(void **state)
-{
-	(void)state;
-	struct st_ok ok;
-	struct st_approval_is is;
-	uint8_t digest[32] = {5};
-	assert_int_equal(rig_running(fcgi, steward, "acme", "ask", 5), ERR_OK);
-	struct st_approval_get g = {.tenant = "acme", .run = "ask", .request = "q1"};
-	assert_int_equal(GATEWAY(st_call_approval_get(gateway, &g, NULL, &is, NULL)), ERR_OK);
-	assert_int_equal(is.status, APPROVAL_PENDING);
-	struct st_approval_ask q = {.tenant = "acme",
-				    .run = "ask",
-				    .request = "q1",
-				    .digest = {digest, 32},
-				    .data = BYTES("{\"request_id\":\"q1\"}")};
-	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
-	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
-	assert_int_equal(GATEWAY(st_call_approval_get(gateway, &g, NULL, &is, NULL)), ERR_OK);
-	assert_int_equal(is.status, APPROVAL_DECIDED);
-	assert_int_equal(is.decision, DECISION_DENY);
-	assert_memory_equal(is.digest.p, digest, 32);
-	assert_string_equal(last_data("ask"),
-			    "{\"requestId\":\"q1\",\"decision\":\"deny\",\"reason\":\"approvals are not available\"}");
-	assert_string_equal(events_of("ask", NULL),
-			    "run.queued run.started run.phase approval.requested approval.resolved ");
-	struct st_run_state a;
-	assert_int_equal(finish("ask", RUN_EV_FAIL, false, "", &a), ERR_OK);
-	assert_int_equal(GATEWAY(st_call_approval_get(gateway, &g, NULL, &is, NULL)), ERR_APPROVAL_NOT_FOUND);
-	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_RUN_SESSION_EVENTS_REJECTED);
-	g.run = "nothing";
-	assert_int_equal(GATEWAY(st_call_approval_get(gateway, &g, NULL, &is, NULL)), ERR_RUN_NOT_FOUND);
 }
 
 static unsigned page(struct st_run_page *a, char ids[][40], unsigned n)
@@ -329,13 +296,8 @@ static void called_early(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(events),
-	    cmocka_unit_test(many_lines),
-	    cmocka_unit_test(approvals),
-	    cmocka_unit_test(lists),
-	    cmocka_unit_test(subscribers),
-	    cmocka_unit_test(revocations),
-	    cmocka_unit_test(revoked_in_one_batch),
+	    cmocka_unit_test(events),       cmocka_unit_test(many_lines),  cmocka_unit_test(lists),
+	    cmocka_unit_test(subscribers),  cmocka_unit_test(revocations), cmocka_unit_test(revoked_in_one_batch),
 	    cmocka_unit_test(called_early),
 	};
 	return cmocka_run_group_tests(tests, steps_setup, steps_teardown);

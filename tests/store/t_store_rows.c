@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "gen/audit.h"
+#include "gen/limits.h"
 #include "lib/chan.h"
 #include "lib/json.h"
 #include "lib/own.h"
@@ -419,8 +420,12 @@ static void cause_the_rest(void)
 	struct st_token_create c = {
 	    .tenant = "acme", .kind = 1, .token_id = "token-1", .hash = {bytes, 32}, .label = "a label"};
 	struct st_token_revoke r = {.tenant = "acme", .token_id = "token-1"};
-	struct st_approval_ask q = {
-	    .tenant = "acme", .run = "asks", .request = "a-1", .digest = {bytes, 32}, .data = BYTES("{}")};
+	struct st_approval_ask q = {.tenant = "acme",
+				    .run = "asks",
+				    .request = "a-1",
+				    .digest = {bytes, 32},
+				    .data = BYTES("{}"),
+				    .preview = "x"};
 	struct st_pair_begin code = {.tenant = "acme", .hash = {bytes, 32}};
 	struct st_pair_begun begun;
 	struct st_pair_claim claim = {
@@ -440,6 +445,37 @@ static void cause_the_rest(void)
 	assert_int_equal(st_call_token_revoke(admin, &r, NULL, &ok, NULL), ERR_OK);
 	assert_int_equal(rig_running(fcgi, steward, "acme", "asks", 5), ERR_OK);
 	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
+	struct st_approval_confirm tap = {.tenant = "acme", .run = "asks", .request = "a-1", .by = "d"};
+	struct st_approval_nonce nonce;
+	assert_int_equal(FCGI(st_call_approval_confirm(fcgi, &tap, NULL, &nonce, NULL)), ERR_OK);
+	char confirm[65];
+	snprintf(confirm, sizeof confirm, "%s", nonce.nonce);
+	struct st_approval_decide yes = {.tenant = "acme",
+					 .run = "asks",
+					 .request = "a-1",
+					 .decision = DECISION_ALLOW_SESSION,
+					 .confirm = confirm,
+					 .device = "phone",
+					 .by = "d"};
+	struct st_approval_decided done;
+	assert_int_equal(FCGI(st_call_approval_decide(fcgi, &yes, NULL, &done, NULL)), ERR_OK);
+	q.request = "a-2"; /* granted */
+	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
+	q.digest.p = other;
+	for (int i = 0; i < LIMIT_APPROVAL_PENDING + 1; i++) {
+		char id[16];
+		snprintf(id, sizeof id, "b-%d", i);
+		q.request = id;
+		assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
+	}
+	static const uint8_t others[] = {DECISION_ALLOW_ONCE, DECISION_DENY, DECISION_CANCEL};
+	for (size_t i = 0; i < sizeof others; i++) {
+		char id[16];
+		snprintf(id, sizeof id, "b-%zu", i);
+		yes.request = id;
+		yes.decision = others[i];
+		assert_int_equal(FCGI(st_call_approval_decide(fcgi, &yes, NULL, &done, NULL)), ERR_OK);
+	}
 	assert_int_equal(cancel("asks", &a), ERR_OK);
 	assert_int_equal(finish("asks", RUN_EV_FAIL, false, "memory_exceeded", &a), ERR_OK);
 }

@@ -202,8 +202,11 @@ static void callers(const struct row *r, struct call c)
 			bool may = promised_in(r->who, kinds[i].name) &&
 				   (c.kind == PRINCIPAL_DEVICE || (r->rights & ~rights) == 0);
 			ask(c);
-			check(anyone || may ? strcmp(now.handler, r->handler) == 0 : refused(403, "forbidden"), r->path,
-			      kinds[i].as);
+			bool person = c.kind == PRINCIPAL_API &&
+				      (strcmp(r->who, "device") == 0 || (r->rights & ~rights & RIGHT_APPROVE) != 0);
+			check(anyone || may ? strcmp(now.handler, r->handler) == 0
+					    : refused(403, person ? "device_required" : "forbidden"),
+			      r->path, kinds[i].as);
 		}
 }
 

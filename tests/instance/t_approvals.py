@@ -1,0 +1,234 @@
+#!/usr/bin/python3 -B
+"""Agents ask, a person decides: what was shown is what is allowed, once or for the rest of the run; nobody else answers."""
+import hashlib
+from client import *
+
+mine, phone = token(), token("device-token")
+AGENT = '''
+import http.client, json, os, time
+W = "/workspace/"
+tok = {n: open(W + ".pinfold-%s-token" % n).read().strip() for n in ("run", "event", "approval")}
+run = os.environ["PINFOLD_RUN_ID"]
+n = 0
+def call(method, path, token, body=None):
+    c = http.client.HTTPConnection("127.0.0.1", 9797, timeout=60)
+    c.request(method, path, body, {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
+    r = c.getresponse()
+    return r.status, json.loads(r.read())
+def event(kind, data):
+    global n
+    n += 1
+    line = json.dumps({"event_type": kind, "run_id": run, "task_id": run, "sequence": n, "data": data}) + "\\n"
+    return call("POST", "/internal/v1/runs/%s/events" % run, tok["event"], json.dumps({"lines": [line]}))
+def ask(id, preview, **more):
+    return event("approval.requested", dict({"request_id": id, "action_id": "call-" + id, "effect": "execute", "reason": "model_tool",
+                                             "policy_reason": "the rule", "preview": preview}, **more))
+def poll(id):
+    return call("GET", "/internal/v1/runs/%s/approvals/%s" % (run, id), tok["approval"])
+def wait(id):
+    while True:
+        status, got = poll(id)
+        if status != 202:
+            return [status, got.get("status"), got.get("decision"), got.get("digest"), got.get("error")]
+        time.sleep(0.1)
+def tell(**what):
+    event("told", what)
+'''
+
+
+def begin(code, **more):
+    return start(mine, {"agent.py": AGENT + code}, agent="script", checks=[["git", "diff", "--check"]], **more)
+
+
+def told(run):
+    out = {}
+    for e in events(mine, run):
+        if e["event_type"] == "told":
+            out.update(e["data"])
+    return out
+
+
+def hears(run, key):
+    end = time.monotonic() + 120
+    while key not in told(run):
+        if time.monotonic() > end:
+            raise AssertionError(f"the agent told {told(run)} and not {key}: {events(mine, run)[-3:]}")
+        time.sleep(0.05)
+    return told(run)[key]
+
+
+def waiting(run, *ids):
+    """The snapshot in which these wait."""
+    return until(mine, run, lambda v: {q["requestId"] for q in v["pendingApprovals"]} >= set(ids) or v["status"] in TERMINAL)
+
+
+def answer(run, request, decision, bearer=phone, **more):
+    status, _, body = call("POST", f"/v1/runs/{run}/approvals/{request}", {"decision": decision, **more}, bearer)
+    return status, json.loads(body)
+
+
+def code(run, request, decision, bearer=phone, **more):
+    status, o = answer(run, request, decision, bearer, **more)
+    return status, o.get("error")
+
+
+def digest(preview, effect="execute"):
+    return hashlib.sha256(effect.encode() + b"\0" + preview.encode()).hexdigest()
+
+
+def once():
+    run = begin('ask("q1", "make test")\ntell(tokens=tok)\ntell(q1=wait("q1"))\nask("q2", "make test")\ntell(q2=wait("q2"))\n')
+    v = waiting(run, "q1")
+    q = v["pendingApprovals"][0]
+    check("a question is in the snapshot", v["phase"] == "awaiting_approval" and {k: q[k] for k in q if k not in ("requestedAt", "expiresAt")} ==
+          {"requestId": "q1", "actionId": "call-q1", "effect": "execute", "reason": "model_tool", "policyReason": "the rule",
+           "preview": "make test", "digest": digest("make test"), "textShortened": False} and q["expiresAt"] - q["requestedAt"] == 600000, v)
+    check("and in the list", get(f"/v1/runs/{run}/approvals", phone) == (200, {"pending": [q], "decisions": []}))
+    link = f"/v1/runs/{run}/approvals"
+    other = operator("token", "create", "--tenant", "other", "--approve").strip()
+    check("another tenant's is none", call("GET", link, bearer=other)[0] == 404 and code(run, "q1", "deny", other) == (404, "run_not_found"))
+    check("an API token does not decide", code(run, "q1", "allow_once", mine) == (403, "device_required"))
+    run_tokens = hears(run, "tokens")
+    check("no token of the run does", [code(run, "q1", "allow_once", t) for t in run_tokens.values()] == [(401, "unauthorized")] * 3)
+    check("nor does nobody", code(run, "q1", "allow_once", None) == (401, "unauthorized"))
+    forged = [("X-Forwarded-For", "127.0.0.1"), ("X-Pinfold-Device", "first device"), ("Cookie", "pinfold_device=" + phone)]
+    status, _, body = call("POST", link + "/q1", {"decision": "allow_once"}, headers=forged)
+    check("nor headers", status in (401, 403), body)
+    check("another word", code(run, "q1", "yes") == (400, "invalid_approval_decision"))
+    check("a key more", code(run, "q1", "deny", why="x") == (400, "unknown_field"))
+    check("another question", code(run, "q9", "deny") == (404, "approval_not_found"))
+    check("not what was shown", code(run, "q1", "allow_once", digest=digest("make all")) == (409, "digest_mismatch"))
+    status, o = answer(run, "q1", "allow_once", digest=q["digest"])
+    check("it is decided", status == 200 and (o["requestId"], o["decision"]) == ("q1", "allow_once"), o)
+    check("the agent hears of it, with what it was for", hears(run, "q1") == [200, "decided", "allow_once", digest("make test"), None], told(run))
+    tool = operator("token", "create", "--approve").strip()
+    status, o = answer(run, "q1", "deny", tool)
+    check("the first answer stays", status == 409 and (o["error"], o["decision"]) == ("already_decided", "allow_once") and o["decidedAt"] > 0, o)
+    waiting(run, "q2")
+    check("allowed once is asked again; a tool that may decides", answer(run, "q2", "deny", tool)[0] == 200)
+    check("a refusal is heard", hears(run, "q2")[:3] == [200, "decided", "deny"])
+    v = until(mine, run)
+    check("decisions stay in the snapshot", [(d["requestId"], d["decision"], d["device"]) for d in v["approvalDecisions"]] ==
+          [("q2", "deny", "created by the operator"), ("q1", "allow_once", "first device")], v["approvalDecisions"])
+    check("after the end nothing is decided", code(run, "q7", "deny") == (409, "run_is_terminal"))
+    kinds = [e["event_type"] for e in events(mine, run) if e["event_type"].startswith("approval.")]
+    check("the events say it", kinds == ["approval.requested", "approval.resolved"] * 2, kinds)
+
+
+def always():
+    run = begin('''
+ask("q1", "git status")
+tell(q1=wait("q1"))
+for i, p in enumerate(["git status", "git status; rm -rf x", "git status $(touch y)", " git status", "git status\\u200b", "/usr/bin/git status"]):
+    ask("s%d" % i, p)
+ask("other", "git status", effect="modify")
+tell(s0=poll("s0"), rest=[poll("s%d" % i)[0] for i in range(1, 6)] + [poll("other")[0]])
+tell(end=wait("s1"))
+''')
+    q = waiting(run, "q1")["pendingApprovals"][0]
+    check("one tap is not enough", code(run, "q1", "allow_session", confirm="x" * 43) == (409, "confirm_invalid"))
+    status, o = answer(run, "q1", "allow_session", digest=q["digest"])
+    check("the first tap decides nothing", status == 202 and o["status"] == "confirm" and 0 < o["expiresAt"] - q["requestedAt"] and
+          waiting(run, "q1")["pendingApprovals"][0]["requestId"] == "q1", o)
+    tool = operator("token", "create", "--approve").strip()
+    check("another's second tap", code(run, "q1", "allow_session", tool, confirm=o["confirm"]) == (409, "confirm_invalid"))
+    check("a nonce is for allow_session alone", code(run, "q1", "allow_once", confirm=o["confirm"]) == (400, "invalid_request"))
+    status, o = answer(run, "q1", "allow_session", digest=q["digest"], confirm=o["confirm"])
+    check("the second tap decides", (status, o["decision"]) == (200, "allow_session"), o)
+    check("the agent hears of it", hears(run, "q1")[:4] == [200, "decided", "allow_session", digest("git status")], told(run))
+    s0 = hears(run, "s0")
+    check("the identical action is not asked again", s0[0] == 200 and s0[1]["decision"] == "allow_session" and s0[1]["digest"] == digest("git status"), s0)
+    check("nothing that only begins so, is written otherwise or does more", hears(run, "rest") == [202] * 6, told(run))
+    v = waiting(run, "s1")
+    hidden = [x for x in v["pendingApprovals"] if x["requestId"] == "s4"][0]
+    check("what was hidden is marked", hidden["preview"] == "git status" and hidden["textShortened"] and hidden["digest"] != digest("git status"), hidden)
+    check("and cannot be allowed for good", code(run, "s4", "allow_session") == (403, "decision_not_offered"))
+    call("POST", f"/v1/runs/{run}/cancel", bearer=phone)
+    v = until(mine, run)
+    check("a cancel ends what waits", v["status"] == "cancelled" and not v["pendingApprovals"] and
+          [d["decision"] for d in v["approvalDecisions"]].count("expired") == 6, v)
+
+
+def shown():
+    run = begin('''
+big = "x" * 15990 + "; rm -rf ~" + "y" * 8000
+ask("big", big)
+ask("turned", "a\\u202eb")
+tell(big=wait("big"))
+''')
+    v = waiting(run, "big", "turned")
+    q = {x["requestId"]: x for x in v["pendingApprovals"]}
+    whole = "x" * 15990 + "; rm -rf ~" + "y" * 8000
+    check("a long one is marked, and its digest is of all of it", q["big"]["textShortened"] and len(q["big"]["preview"].encode()) <= 16000 and
+          q["big"]["digest"] == digest(whole), (len(q["big"]["preview"]), q["big"]["digest"]))
+    check("so is one that would turn the line", q["turned"]["textShortened"] and q["turned"]["preview"] == "ab")
+    check("it may be allowed once", answer(run, "big", "allow_once")[0] == 200)
+    check("and what is allowed is the whole", hears(run, "big")[:4] == [200, "decided", "allow_once", digest(whole)])
+    until(mine, run)
+
+
+def crowd():
+    run = begin('''
+for i in range(34):
+    ask("q%02d" % i, "p%d" % i)
+ask("bad/id", "x")
+tell(first=poll("q00")[0], last=[poll("q32"), poll("q33")])
+tell(end=wait("q00"))
+''')
+    last = hears(run, "last")
+    check("the 33rd is refused, and pushes none out", told(run)["first"] == 202 and [(s, o["decision"]) for s, o in last] == [(200, "deny")] * 2, told(run))
+    v = waiting(run, "q00")
+    check("32 wait", len(v["pendingApprovals"]) == 32 and [q["requestId"] for q in v["pendingApprovals"]] == ["q%02d" % i for i in range(32)])
+    rejected = [e["data"] for e in events(mine, run) if e["event_type"] == "approval.rejected"]
+    check("which an event says", [d["requestId"] for d in rejected] == ["q32", "q33"], rejected)
+    answer(run, "q00", "deny")
+    until(mine, run)
+
+
+def late():
+    run = begin('ask("q1", "x")\ntell(q1=wait("q1"))\nask("q2", "x")\ntell(q2=wait("q2"))\n', limits={"approvalWaitSeconds": 1})
+    check("nobody in time is no refusal", hears(run, "q1")[:3] == [200, "expired", None], told(run))
+    check("and cannot be answered any more", code(run, "q1", "allow_once") in ((409, "approval_expired"), (409, "run_is_terminal")))
+    v = until(mine, run)
+    check("it is said so", [d["decision"] for d in v["approvalDecisions"]] == ["expired"] * 2 and "device" not in v["approvalDecisions"][0], v)
+
+
+def builtin(decide, want):
+    """The built-in agent with a person beside it who answers whatever it asks."""
+    run = start(mine, {"calc.py": "def add(a, b):\n    return a - b\n", "test_calc.py":
+                       "import unittest\nfrom calc import add\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(add(1, 2), 3)\n"},
+                agent="builtin", allowed=["calc.py"], permissions={"write_file": "ask", "edit_file": "ask", "run_check": "ask"})
+    asked, end = [], time.monotonic() + 120
+    while time.monotonic() < end:
+        v = get("/v1/runs/" + run, phone)[1]
+        if v["status"] in TERMINAL:
+            break
+        for q in v["pendingApprovals"]:
+            asked.append(q)
+            decide(run, q)
+        time.sleep(0.1)
+    check(f"the built-in agent asked {len(asked)} times and is {want}", v["status"] == want and asked and
+          all(q["digest"] == digest(q["preview"], q["effect"]) for q in asked), (v["status"], v.get("summary"), asked))
+    return v, asked
+
+
+def yes(run, q):
+    answer(run, q["requestId"], "allow_once", digest=q["digest"])
+
+
+def for_good(run, q):
+    status, o = answer(run, q["requestId"], "allow_session", digest=q["digest"])
+    if status == 202:
+        answer(run, q["requestId"], "allow_session", digest=q["digest"], confirm=o["confirm"])
+
+
+case("once", once)
+case("always", always)
+case("shown", shown)
+case("crowd", crowd)
+case("late", late)
+case("allowed", lambda: builtin(yes, "completed"))
+case("allowed for good", lambda: builtin(for_good, "completed"))
+v, asked = builtin(lambda run, q: answer(run, q["requestId"], "cancel"), "failed")
+check("called off after one question", len(asked) == 1 and "called_off" in v.get("summary", ""), v)
+done()

@@ -1,0 +1,359 @@
+/* Questions of agents: asked, decided once, allowed for the rest of a run, over. Against a real process whose clock a
+ * test may set. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "gen/limits.h"
+#include "tests/store/settable.h"
+#include "tests/store/steps.h"
+
+enum { SECOND = 1000 };
+
+/* A digest of its own for each letter. */
+static struct wire_bytes digest_of(char letter)
+{
+	static uint8_t all[256][32];
+	memset(all[(uint8_t)letter], letter, 32);
+	return (struct wire_bytes){all[(uint8_t)letter], 32};
+}
+
+static void run(const char *id)
+{
+	struct st_run_phase m = {.tenant = "acme", .run = id, .phase = PHASE_EXECUTING};
+	struct st_run_state a;
+	assert_int_equal(rig_running(fcgi, steward, "acme", id, 5), ERR_OK);
+	assert_int_equal(STEWARD(st_call_run_phase(steward, &m, NULL, &a, NULL)), ERR_OK);
+}
+
+static enum err ask_for(const char *id, const char *request, char what, bool shortened)
+{
+	struct st_approval_ask m = {.tenant = "acme",
+				    .run = id,
+				    .request = request,
+				    .digest = digest_of(what),
+				    .data = BYTES("{\"request_id\":\"q\"}"),
+				    .action_id = "call-1",
+				    .effect = "execute",
+				    .reason = "model_tool",
+				    .policy_reason = "ask",
+				    .preview = what == '-' ? "" : "make test",
+				    .shortened = shortened};
+	struct st_ok ok;
+	return GATEWAY(st_call_approval_ask(gateway, &m, NULL, &ok, NULL));
+}
+
+static enum err ask(const char *id, const char *request, char what)
+{
+	return ask_for(id, request, what, false);
+}
+
+/* What the agent's poll says: "pending", "expired" or the decision. */
+static const char *poll_of(const char *id, const char *request)
+{
+	struct st_approval_get m = {.tenant = "acme", .run = id, .request = request};
+	struct st_approval_is a;
+	enum err e = GATEWAY(st_call_approval_get(gateway, &m, NULL, &a, NULL));
+	if (e != ERR_OK)
+		return err_code(e);
+	return a.status == APPROVAL_PENDING   ? "pending"
+	       : a.status == APPROVAL_EXPIRED ? "expired"
+					      : decision_names[a.decision];
+}
+
+static struct st_approval_decided last;
+
+static enum err decide_as(const char *by, const char *id, const char *request, uint8_t decision, char what,
+			  const char *confirm)
+{
+	struct st_approval_decide m = {.tenant = "acme",
+				       .run = id,
+				       .request = request,
+				       .decision = decision,
+				       .confirm = confirm,
+				       .device = "phone",
+				       .by = by,
+				       .actor = "device:x",
+				       .request_id = "rq"};
+	if (what != '\0')
+		m.digest = digest_of(what);
+	return FCGI(st_call_approval_decide(fcgi, &m, NULL, &last, NULL));
+}
+
+static enum err decide(const char *id, const char *request, uint8_t decision)
+{
+	return decide_as("dev-1", id, request, decision, '\0', "");
+}
+
+/* The nonce of a first tap; NULL: *e says why there is none. */
+static const char *tap(const char *by, const char *id, const char *request, enum err *e)
+{
+	static char nonce[4][65];
+	static unsigned at;
+	struct st_approval_confirm m = {.tenant = "acme", .run = id, .request = request, .by = by, .request_id = "rq"};
+	struct st_approval_nonce a;
+	*e = FCGI(st_call_approval_confirm(fcgi, &m, NULL, &a, NULL));
+	if (*e != ERR_OK)
+		return NULL;
+	char *text = nonce[at++ % 4];
+	(void)snprintf(text, 65, "%s", a.nonce);
+	return text;
+}
+
+/* How many of a run's wait, and the one of this id. */
+static unsigned listed(const char *id, const char *request, struct st_approval *out)
+{
+	struct st_approval_list m = {.tenant = "acme", .run = id, .after = ""};
+	struct st_approvals_are a = {.more = true};
+	static char after[129];
+	unsigned waiting = 0;
+	while (a.more) {
+		struct wire_bytes part;
+		struct st_approval q;
+		bool bad = false;
+		assert_int_equal(FCGI(st_call_approval_list(fcgi, &m, NULL, &a, NULL)), ERR_OK);
+		while (wire_list_next(&a.items, &part, &bad)) {
+			assert_true(st_get_approval(part.p, part.n, &q));
+			waiting += q.status == APPROVAL_PENDING;
+			if (out != NULL && strcmp(q.request, request) == 0)
+				*out = q;
+			(void)snprintf(after, sizeof after, "%s", q.request);
+		}
+		assert_false(bad);
+		m.after = after;
+	}
+	return waiting;
+}
+
+static void once(void **state)
+{
+	(void)state;
+	struct st_approval q = {.run = ""};
+	run("once");
+	assert_string_equal(poll_of("once", "q1"), "pending"); /* it may be on its way */
+	assert_int_equal(ask("once", "q1", 'a'), ERR_OK);
+	assert_int_equal(run_is("once").phase, PHASE_AWAITING_APPROVAL);
+	assert_int_equal(listed("once", "q1", &q), 1);
+	assert_string_equal(q.preview, "make test");
+	assert_string_equal(q.effect, "execute");
+	assert_true(!q.shortened && q.expires_at == q.requested_at + 600 * SECOND);
+	/* The steward's own word does not say that nothing waits. */
+	struct st_run_phase phase = {.tenant = "acme", .run = "once", .phase = PHASE_EXECUTING};
+	struct st_run_state s;
+	assert_int_equal(STEWARD(st_call_run_phase(steward, &phase, NULL, &s, NULL)), ERR_OK);
+	assert_int_equal(run_is("once").phase, PHASE_AWAITING_APPROVAL);
+	assert_int_equal(decide("once", "q1", DECISION_NONE), ERR_INVALID_APPROVAL_DECISION);
+	assert_int_equal(decide("once", "q2", DECISION_DENY), ERR_APPROVAL_NOT_FOUND);
+	/* Not what was shown. */
+	assert_int_equal(decide_as("dev-1", "once", "q1", DECISION_ALLOW_ONCE, 'b', ""), ERR_DIGEST_MISMATCH);
+	assert_string_equal(poll_of("once", "q1"), "pending");
+	assert_int_equal(decide_as("dev-1", "once", "q1", DECISION_ALLOW_ONCE, 'a', ""), ERR_OK);
+	assert_true(last.changed);
+	assert_string_equal(poll_of("once", "q1"), "allow_once");
+	assert_int_equal(run_is("once").phase, PHASE_EXECUTING);
+	/* The first stays, whoever comes next, whatever it says. */
+	assert_int_equal(decide_as("dev-2", "once", "q1", DECISION_DENY, '\0', ""), ERR_OK);
+	assert_true(!last.changed && last.decision == DECISION_ALLOW_ONCE && last.decided_at > 0);
+	/* An id is good for one question. */
+	assert_int_equal(ask("once", "q1", 'b'), ERR_OK);
+	assert_string_equal(poll_of("once", "q1"), "allow_once");
+	/* Allowed once: the same is asked again. */
+	assert_int_equal(ask("once", "q3", 'a'), ERR_OK);
+	assert_string_equal(poll_of("once", "q3"), "pending");
+	assert_int_equal(decide("once", "q3", DECISION_CANCEL), ERR_OK);
+	assert_string_equal(poll_of("once", "q3"), "cancel");
+	assert_string_equal(
+	    events_of("once", NULL),
+	    "run.queued run.started run.phase run.phase approval.requested run.phase approval.resolved run.phase "
+	    "approval.requested run.phase approval.resolved run.phase ");
+	listed("once", "q3", &q);
+	assert_string_equal(q.device, "phone");
+	/* Asked before the steward had said that it runs. */
+	assert_int_equal(rig_running(fcgi, steward, "acme", "early", 5), ERR_OK);
+	assert_int_equal(ask("early", "q1", 'a'), ERR_OK);
+	assert_int_equal(run_is("early").phase, PHASE_STAGING);
+	phase.run = "early";
+	assert_int_equal(STEWARD(st_call_run_phase(steward, &phase, NULL, &s, NULL)), ERR_OK);
+	assert_int_equal(run_is("early").phase, PHASE_AWAITING_APPROVAL);
+	struct st_approval_list other = {.tenant = "other", .run = "once", .after = ""};
+	struct st_approvals_are a;
+	assert_int_equal(FCGI(st_call_approval_list(fcgi, &other, NULL, &a, NULL)), ERR_RUN_NOT_FOUND);
+}
+
+static void two_taps(void **state)
+{
+	(void)state;
+	enum err e;
+	run("taps");
+	assert_int_equal(ask("taps", "q1", 'a'), ERR_OK);
+	assert_int_equal(decide("taps", "q1", DECISION_ALLOW_SESSION), ERR_CONFIRM_INVALID);
+	assert_null(tap("dev-1", "taps", "nothing", &e));
+	assert_int_equal(e, ERR_APPROVAL_NOT_FOUND);
+	const char *old = tap("dev-1", "taps", "q1", &e), *nonce = tap("dev-1", "taps", "q1", &e);
+	assert_non_null(nonce);
+	assert_string_not_equal(old, nonce);
+	assert_int_equal(decide_as("dev-1", "taps", "q1", DECISION_ALLOW_SESSION, 'a', old), ERR_CONFIRM_INVALID);
+	assert_int_equal(decide_as("dev-2", "taps", "q1", DECISION_ALLOW_SESSION, 'a', nonce), ERR_CONFIRM_INVALID);
+	/* For something else: another question, though it is the same that would be done. */
+	assert_int_equal(ask("taps", "q2", 'a'), ERR_OK);
+	assert_int_equal(decide_as("dev-1", "taps", "q2", DECISION_ALLOW_SESSION, 'a', nonce), ERR_CONFIRM_INVALID);
+	set_clock((LIMIT_APPROVAL_CONFIRM_SECONDS + 1) * SECOND);
+	assert_int_equal(decide_as("dev-1", "taps", "q1", DECISION_ALLOW_SESSION, 'a', nonce), ERR_CONFIRM_INVALID);
+	nonce = tap("dev-1", "taps", "q1", &e);
+	assert_string_equal(poll_of("taps", "q1"), "pending");
+	assert_int_equal(decide_as("dev-1", "taps", "q1", DECISION_ALLOW_SESSION, 'a', nonce), ERR_OK);
+	assert_true(last.changed);
+	assert_int_equal(decide_as("dev-1", "taps", "q1", DECISION_ALLOW_SESSION, 'a', nonce), ERR_OK);
+	assert_false(last.changed);
+	/* What waited is still asked; what comes is not, if it is the identical action of this run, also after a kill.
+	 */
+	assert_string_equal(poll_of("taps", "q2"), "pending");
+	(void)rig_stop(&rig, SIGKILL);
+	rig_start(&rig);
+	assert_int_equal(ask("taps", "q4", 'a'), ERR_OK);
+	assert_string_equal(poll_of("taps", "q4"), "allow_session");
+	assert_int_equal(ask("taps", "q5", 'b'), ERR_OK);
+	assert_string_equal(poll_of("taps", "q5"), "pending");
+	run("taps-2");
+	assert_int_equal(ask("taps-2", "q1", 'a'), ERR_OK);
+	assert_string_equal(poll_of("taps-2", "q1"), "pending");
+}
+
+static void not_whole(void **state)
+{
+	(void)state;
+	enum err e;
+	run("cut");
+	assert_int_equal(ask_for("cut", "q1", 'a', true), ERR_OK);
+	assert_int_equal(ask("cut", "q2", '-'), ERR_OK); /* of which nothing is shown */
+	for (int i = 0; i < 2; i++) {
+		const char *q = i == 0 ? "q1" : "q2";
+		assert_null(tap("dev-1", "cut", q, &e));
+		assert_int_equal(e, ERR_DECISION_NOT_OFFERED);
+		assert_int_equal(decide("cut", q, DECISION_ALLOW_SESSION), ERR_DECISION_NOT_OFFERED);
+		assert_int_equal(decide("cut", q, DECISION_ALLOW_ONCE), ERR_OK);
+		assert_true(last.changed);
+	}
+}
+
+static void too_many(void **state)
+{
+	(void)state;
+	char id[16];
+	struct st_approval q = {.run = ""};
+	run("many");
+	for (int i = 0; i < LIMIT_APPROVAL_PENDING; i++) {
+		(void)snprintf(id, sizeof id, "q%d", i);
+		assert_int_equal(ask("many", id, 'a'), ERR_OK);
+	}
+	assert_int_equal(ask("many", "more", 'a'), ERR_OK);
+	/* Refused, and none of those that wait made room. */
+	assert_string_equal(poll_of("many", "more"), "deny");
+	assert_string_equal(poll_of("many", "q0"), "pending");
+	assert_int_equal(listed("many", "more", &q), LIMIT_APPROVAL_PENDING);
+	assert_string_equal(q.device, "");
+	assert_non_null(strstr(events_of("many", NULL), "approval.requested approval.rejected "));
+	assert_non_null(strstr(last_data("many"), "too many questions wait"));
+	assert_int_equal(decide("many", "q7", DECISION_DENY), ERR_OK);
+	assert_int_equal(run_is("many").phase, PHASE_AWAITING_APPROVAL);
+	assert_int_equal(ask("many", "again", 'a'), ERR_OK);
+	assert_string_equal(poll_of("many", "again"), "pending");
+}
+
+static void in_time(void **state)
+{
+	(void)state;
+	run("late");
+	assert_int_equal(ask("late", "q1", 'a'), ERR_OK);
+	assert_int_equal(ask("late", "q2", 'a'), ERR_OK);
+	assert_int_equal(ask("late", "q3", 'a'), ERR_OK);
+	set_clock((LIMIT_APPROVAL_CONFIRM_SECONDS + 602) * SECOND);
+	/* Over whoever looks first: the list, who decides, the agent. And never a refusal. */
+	assert_int_equal(listed("late", "q1", NULL), 0);
+	assert_int_equal(decide("late", "q1", DECISION_ALLOW_ONCE), ERR_APPROVAL_EXPIRED);
+	assert_string_equal(poll_of("late", "q1"), "expired");
+	assert_string_equal(poll_of("late", "q2"), "expired");
+	enum err e;
+	assert_null(tap("dev-1", "late", "q3", &e));
+	assert_int_equal(e, ERR_APPROVAL_EXPIRED);
+	assert_int_equal(decide("late", "q3", DECISION_ALLOW_ONCE), ERR_APPROVAL_EXPIRED);
+	assert_int_equal(run_is("late").phase, PHASE_EXECUTING);
+	assert_non_null(
+	    strstr(events_of("late", NULL), "approval.expired approval.expired approval.expired run.phase "));
+	/* A run of which nobody is waited for. */
+	struct st_run_create m = rig_run("acme", "hurry");
+	struct st_run_start s = {.tenant = "acme", .run = "hurry", .expires_at = UINT64_MAX};
+	struct st_run_work work;
+	m.approval_wait_seconds = 0;
+	assert_int_equal(rig_create(fcgi, &m, NULL), ERR_OK);
+	assert_int_equal(STEWARD(st_call_run_start(steward, &s, NULL, &work, NULL)), ERR_OK);
+	assert_int_equal(ask("hurry", "q1", 'a'), ERR_OK);
+	assert_string_equal(poll_of("hurry", "q1"), "expired");
+}
+
+static void the_end(void **state)
+{
+	(void)state;
+	struct st_run_state a;
+	struct st_approval q = {.run = ""};
+	bool terminal;
+	run("ends");
+	assert_int_equal(ask("ends", "q1", 'a'), ERR_OK);
+	assert_int_equal(ask("ends", "q2", 'b'), ERR_OK);
+	assert_int_equal(decide("ends", "q2", DECISION_DENY), ERR_OK);
+	assert_int_equal(finish("ends", RUN_EV_FAIL, false, "", &a), ERR_OK);
+	assert_non_null(strstr(events_of("ends", &terminal), "approval.abandoned run.failed "));
+	assert_true(terminal);
+	assert_int_equal(listed("ends", "q1", &q), 0);
+	assert_int_equal(q.status, APPROVAL_EXPIRED);
+	assert_string_equal(poll_of("ends", "q1"), "approval_not_found");
+	assert_int_equal(decide("ends", "q1", DECISION_ALLOW_ONCE), ERR_RUN_IS_TERMINAL);
+	assert_int_equal(decide("ends", "q2", DECISION_ALLOW_ONCE), ERR_OK);
+	assert_true(!last.changed && last.decision == DECISION_DENY);
+	assert_int_equal(decide("ends", "none", DECISION_ALLOW_ONCE), ERR_RUN_IS_TERMINAL);
+	assert_int_equal(ask("ends", "q3", 'a'), ERR_RUN_SESSION_EVENTS_REJECTED);
+	/* A cancel: nothing is decided for it afterwards, and nothing more is asked. */
+	run("off");
+	assert_int_equal(ask("off", "q1", 'a'), ERR_OK);
+	assert_int_equal(cancel("off", &a), ERR_OK);
+	assert_string_equal(poll_of("off", "q1"), "expired");
+	assert_int_equal(decide("off", "q1", DECISION_ALLOW_ONCE), ERR_APPROVAL_EXPIRED);
+	assert_int_equal(ask("off", "q2", 'a'), ERR_OK);
+	assert_string_equal(poll_of("off", "q2"), "expired");
+	assert_int_equal(run_is("off").approvals, 2);
+	/* Kept over a kill, while they wait. */
+	run("kept");
+	assert_int_equal(ask("kept", "q1", 'a'), ERR_OK);
+	(void)rig_stop(&rig, SIGKILL);
+	rig_start(&rig);
+	assert_string_equal(poll_of("kept", "q1"), "pending");
+	assert_int_equal(decide("kept", "q1", DECISION_ALLOW_ONCE), ERR_OK);
+	assert_string_equal(poll_of("kept", "q1"), "allow_once");
+	/* A steward that was started anew. */
+	run("anew");
+	assert_int_equal(ask("anew", "q1", 'a'), ERR_OK);
+	assert_int_equal(finish("anew", RUN_EV_RESTART, false, "controller_restarted", &a), ERR_OK);
+	assert_int_equal(listed("anew", "q1", &q), 0);
+	struct st_run_delete d = {.tenant = "acme", .run = "anew", .by = "x", .request_id = ""};
+	struct st_ok ok;
+	assert_int_equal(FCGI(st_call_run_delete(fcgi, &d, NULL, &ok, NULL)), ERR_OK);
+	run("anew");
+	assert_int_equal(listed("anew", "q1", NULL), 0);
+	assert_string_equal(poll_of("anew", "q1"), "pending");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(once),      cmocka_unit_test(the_end),
+					   cmocka_unit_test(not_whole), cmocka_unit_test(too_many),
+					   cmocka_unit_test(two_taps),  cmocka_unit_test(in_time)};
+	return cmocka_run_group_tests(tests, settable_setup, settable_teardown);
+}
