@@ -253,6 +253,58 @@ static const char *first_pass(const uint8_t *p, size_t n, size_t *at)
 	return NULL;
 }
 
+/*
+ * yajl's own memory. It uses what it is given without looking, and would die of a NULL: so all that it can want for a
+ * text of n bytes is there before it begins. Beyond it (which is not to be) each piece is one of malloc's.
+ */
+enum { POOL_ALIGN = 16, POOL_LEAST = 32768 };
+struct pool {
+	uint8_t *p;
+	size_t n, at;
+};
+
+/* Each piece begins behind its size. */
+static void *pool_get(void *ctx, size_t n)
+{
+	struct pool *pool = ctx;
+	size_t whole = POOL_ALIGN + (n + POOL_ALIGN - 1) / POOL_ALIGN * POOL_ALIGN;
+	uint8_t *p = whole <= pool->n - pool->at ? pool->p + pool->at : malloc(whole);
+	if (p == NULL)
+		return NULL;
+	if (whole <= pool->n - pool->at)
+		pool->at += whole;
+	memcpy(p, &n, sizeof n);
+	return p + POOL_ALIGN;
+}
+
+static void pool_give(void *ctx, void *piece)
+{
+	const struct pool *pool = ctx;
+	uint8_t *p = piece;
+	if (p != NULL && (p < pool->p || p >= pool->p + pool->n))
+		free(p - POOL_ALIGN);
+}
+
+static void *pool_grow(void *ctx, void *piece, size_t n)
+{
+	size_t had = 0;
+	void *more = pool_get(ctx, n);
+	if (piece == NULL || more == NULL)
+		return more;
+	memcpy(&had, (uint8_t *)piece - POOL_ALIGN, sizeof had);
+	memcpy(more, piece, had < n ? had : n);
+	pool_give(ctx, piece);
+	return more;
+}
+
+/* Its buffer for one string doubles from 2,048 bytes on; the rest are stacks of a byte a level. */
+static bool pool_open(struct pool *pool, size_t n)
+{
+	*pool = (struct pool){.n = n > SIZE_MAX / 8 ? 0 : 4 * n + POOL_LEAST};
+	pool->p = pool->n > 0 ? malloc(pool->n) : NULL;
+	return pool->p != NULL;
+}
+
 /* NULL, or why it is not acceptable. */
 static const char *parse(struct parse *p, const uint8_t *s, size_t n, size_t *at)
 {
@@ -260,14 +312,21 @@ static const char *parse(struct parse *p, const uint8_t *s, size_t n, size_t *at
 	if (why != NULL)
 		return why;
 	p->stack = arena_get(p->a, (p->max_depth + 1u) * sizeof *p->stack);
-	yajl_handle h = p->stack == NULL ? NULL : yajl_alloc(&callbacks, NULL, p);
-	if (h == NULL)
+	struct pool pool;
+	if (p->stack == NULL || !pool_open(&pool, n))
 		return "too large";
+	yajl_alloc_funcs memory = {.malloc = pool_get, .realloc = pool_grow, .free = pool_give, .ctx = &pool};
+	yajl_handle h = yajl_alloc(&callbacks, &memory, p);
+	if (h == NULL) {
+		free(pool.p);
+		return "too large";
+	}
 	yajl_status status = yajl_parse(h, s, n);
 	*at = yajl_get_bytes_consumed(h);
 	if (status == yajl_status_ok)
 		status = yajl_complete_parse(h);
 	yajl_free(h);
+	free(pool.p);
 	if (status != yajl_status_ok)
 		return p->why != NULL ? p->why : "not JSON";
 	return p->root == NULL || p->depth != 0 ? "not JSON" : NULL;

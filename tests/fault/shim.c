@@ -2,8 +2,8 @@
  * Linked into a second set of the daemons, which only the fault harness starts. It stands before the C library's
  * calls, for the program and for the libraries it uses (the linker exports what they refer to), and makes them fail
  * when the control file says so. The file is found from the program's own name: ROOT/usr/.../pinfold-X uses
- * ROOT/fault/control, and where the environment names one in PINFOLD_TEST_FAULT (tests of one program alone), it is
- * that one; where there is none, nothing happens. Nothing of this is in a program that is installed.
+ * ROOT/fault/control, and where the environment has PINFOLD_TEST_FAULT=X:FILE (tests of one program alone), it is
+ * that FILE; where there is none, nothing happens. Nothing of this is in a program that is installed.
  */
 #undef _FORTIFY_SOURCE
 #include "tests/fault/shim.h"
@@ -42,22 +42,28 @@ static struct fault_control *control;
 static struct fault_slot *mine;
 static int undo_fd = -1;
 
+/* Which program this is: by the end of its path or, where a test says so, by its own word. -1: none. */
+static int which_program(const char *name, char end)
+{
+	static const char *const names[FAULT_PROGRAMS] = {"sandboxd", "stored", "gateway", "fcgi", "steward"};
+	for (int i = 0; i < FAULT_PROGRAMS; i++)
+		if (strncmp(name, names[i], strlen(names[i])) == 0 && name[strlen(names[i])] == end)
+			return i;
+	return -1;
+}
+
 __attribute__((constructor)) static void fault_open(void)
 {
-	static const char *const names[FAULT_PROGRAMS] = {"-sandboxd", "-stored", "-gateway", "-fcgi", "-steward"};
 	const char *self = (const char *)getauxval(AT_EXECFN), *name = self != NULL ? strrchr(self, '-') : NULL;
 	const char *root = NULL, *told = getenv("PINFOLD_TEST_FAULT");
 	char path[PATH_MAX];
-	int which = -1;
+	int which = told != NULL ? which_program(told, ':') : name != NULL ? which_program(name + 1, '\0') : -1;
 	for (const char *p = self; p != NULL && (p = strstr(p, "/usr/")) != NULL; p++)
 		root = p;
-	for (int i = 0; i < FAULT_PROGRAMS && name != NULL; i++)
-		if (strcmp(name, names[i]) == 0)
-			which = i;
 	if ((root == NULL && told == NULL) || which < 0)
 		return;
 	if (told != NULL)
-		snprintf(path, sizeof path, "%s", told);
+		snprintf(path, sizeof path, "%s", strchr(told, ':') + 1);
 	else
 		snprintf(path, sizeof path, "%.*s/fault/control", (int)(root - self), self);
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);

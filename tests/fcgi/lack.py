@@ -139,7 +139,7 @@ def listener():
 
 
 control = Control(os.path.join(os.environ.get("TMPDIR", "/tmp"), f"pinfold-lack.{os.getpid()}"))
-os.environ["PINFOLD_TEST_FAULT"] = control.folder + "/control"
+os.environ["PINFOLD_TEST_FAULT"] = "fcgi:" + control.folder + "/control"
 ids = start()
 try:
     every_route(ids)

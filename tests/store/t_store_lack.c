@@ -41,8 +41,10 @@ static int setup(void **state)
 	if (control == MAP_FAILED)
 		return -1;
 	control->magic = FAULT_MAGIC;
+	char told[64];
+	(void)snprintf(told, sizeof told, "stored:%s", control_file);
 	return setenv("PINFOLD_STORED", "./tests/fault/faulty-stored", 1) == 0 &&
-		       setenv("PINFOLD_TEST_FAULT", control_file, 1) == 0
+		       setenv("PINFOLD_TEST_FAULT", told, 1) == 0
 		   ? steps_setup(state)
 		   : -1;
 }
