@@ -5,11 +5,11 @@
  */
 #include "gen/limits.h"
 #include "lib/digest.h"
-#include "lib/lack.h"
 #include "lib/secret.h"
 #include "store/op.h"
 #include "store/questions.h"
 #include "store/t_event.h"
+#include <errno.h>
 #include <string.h>
 
 enum { NONCE = 32 };
@@ -19,7 +19,7 @@ static void audit(struct txn *t, enum audit_event event, const char *tenant, con
 {
 	char *text = arena_get(&t->arena, SHA256_HEX);
 	if (text == NULL) {
-		txn_fail(t, ERR_RESOURCES_EXHAUSTED);
+		txn_fail(t, store_error(errno));
 		return;
 	}
 	if (digest.n == SHA256_SIZE)
@@ -219,7 +219,7 @@ static enum err op_approval_confirm(struct txn *t, const struct st_approval_conf
 	random_bytes(nonce, sizeof nonce);
 	if (text == NULL || b64url_encode(nonce, sizeof nonce, text, 2 * NONCE) == 0 ||
 	    !sha256(text, strlen(text), hash))
-		return lack_error();
+		return store_error(errno);
 	q.confirm = (struct wire_bytes){hash, sizeof hash};
 	q.confirm_by = m->by;
 	q.confirm_until = t->now + LIMIT_APPROVAL_CONFIRM_SECONDS * UINT64_C(1000);
@@ -232,12 +232,14 @@ static enum err op_approval_confirm(struct txn *t, const struct st_approval_conf
 ST_OP(approval_confirm, approval_nonce, 0, 0)
 
 /* The second tap: of the same device, in time, with the nonce of the first. */
-static bool confirmed(const struct txn *t, const struct st_approval_decide *m, const struct rec_approval *q)
+static enum err confirmed(const struct txn *t, const struct st_approval_decide *m, const struct rec_approval *q)
 {
 	uint8_t hash[SHA256_SIZE];
-	return q->confirm.n == SHA256_SIZE && q->confirm_until > t->now && strcmp(q->confirm_by, m->by) == 0 &&
-	       sha256(m->confirm, strlen(m->confirm), hash) &&
-	       secret_equal(hash, sizeof hash, q->confirm.p, q->confirm.n);
+	if (q->confirm.n != SHA256_SIZE || q->confirm_until <= t->now || strcmp(q->confirm_by, m->by) != 0)
+		return ERR_CONFIRM_INVALID;
+	if (!sha256(m->confirm, strlen(m->confirm), hash))
+		return store_error(errno);
+	return secret_equal(hash, sizeof hash, q->confirm.p, q->confirm.n) ? ERR_OK : ERR_CONFIRM_INVALID;
 }
 
 static enum err op_approval_decide(struct txn *t, const struct st_approval_decide *m, int *fds,
@@ -263,8 +265,8 @@ static enum err op_approval_decide(struct txn *t, const struct st_approval_decid
 		return e;
 	if (m->decision == DECISION_ALLOW_SESSION && q.shortened)
 		return ERR_DECISION_NOT_OFFERED;
-	if (m->decision == DECISION_ALLOW_SESSION && !confirmed(t, m, &q))
-		return ERR_CONFIRM_INVALID;
+	if (m->decision == DECISION_ALLOW_SESSION && (e = confirmed(t, m, &q)) != ERR_OK)
+		return e;
 	q.status = APPROVAL_DECIDED;
 	q.decision = m->decision;
 	q.decided_at = t->now;

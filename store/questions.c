@@ -3,8 +3,10 @@
 #include "gen/course_fsm.h"
 #include "lib/digest.h"
 #include "lib/json.h"
+#include "store/env.h"
 #include "store/run_end.h"
 #include "store/t_event.h"
+#include <errno.h>
 #include <string.h>
 
 static const char late[] = "nobody answered in time";
@@ -119,7 +121,7 @@ void questions_end(struct txn *t, const char *tenant, const char *run, struct re
 	       approval_get(t, tenant, run, request, &q)) {
 		const char *id = arena_dup(&t->arena, request, strlen(request));
 		if (id == NULL) {
-			txn_fail(t, ERR_RESOURCES_EXHAUSTED);
+			txn_fail(t, store_error(errno));
 			return;
 		}
 		q.status = APPROVAL_EXPIRED;

@@ -9,7 +9,7 @@ import errno, hashlib, itertools, json, os, re, sys, time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "fault")]
 from fastcgi import *
-from fakestore import COMPLETED, RUNNING
+from fakestore import COMPLETED, RUNNING, question
 from faults import ERRNO, FD, MEM, READ, RECV, WRITE, Control
 from rig import Rig
 from wire import SPEC
@@ -36,7 +36,8 @@ def start():
     for name, body in (("done", LARGE), ("live", SMALL)):
         a = ask(rig.path, request("POST", "/v1/runs", rig.token, json.dumps(body).encode()))
         ids[name] = a.json["runId"]
-    rig.store.runs["main", ids["done"]].update(state=COMPLETED, artifacts={"patch": b"p" * 70000, "result": b"r"})
+    rig.store.runs["main", ids["done"]].update(state=COMPLETED, artifacts={"patch": b"p" * 70000, "result": b"r"},
+                                             asked=[question(ids["done"], "q1", 1, 1), question(ids["done"], "q2", preview="p" * 9000)])
     rig.store.runs["main", ids["live"]].update(state=RUNNING)
     return ids
 
@@ -71,7 +72,7 @@ def requests(ids):
         return request("POST", "/v1/pair", body=json.dumps({"code": "ABCDEFGH", "label": f"x{n}"}).encode(), more=[("REMOTE_ADDR", f"10.0.{n >> 8}.{n & 255}")])
     yield "POST /v1/pair", pair, (201,)
     gets = ("/healthz", "/readyz", "/openapi.json", "/v1/limits", "/v1/model-profiles", "/v1/runs", "/v1/runs?limit=1&status=running", run,
-            "/v1/devices", run + "/events", run + "/artifacts", run + "/artifacts/patch", run + "/artifacts/events", run + "/artifacts/nothing")
+            "/v1/devices", run + "/approvals", run + "/events", run + "/artifacts", run + "/artifacts/patch", run + "/artifacts/events", run + "/artifacts/nothing")
     for path in gets:
         yield "GET " + path.replace(ids["done"], "RUN"), lambda: request("GET", path, rig.token), (200, 404)
     yield "GET /metrics", lambda: request("GET", "/metrics", rig.scraper), (200,)
@@ -79,6 +80,9 @@ def requests(ids):
         yield f"POST /v1/runs ({name})", lambda: request("POST", "/v1/runs", rig.token, json.dumps(body).encode()), (202,)
     yield "POST /v1/runs/RUN/cancel", lambda: request("POST", f"/v1/runs/{ids['live']}/cancel", rig.token, b""), (202,)
     yield "DELETE /v1/runs/RUN", lambda: request("DELETE", f"/v1/runs/{ids['live']}", rig.token), (409,)
+    for decision in ("deny", "allow_session"):
+        yield f"POST {run.replace(ids['done'], 'RUN')}/approvals/q2 ({decision})", lambda: request(
+            "POST", run + "/approvals/q2", rig.device, json.dumps({"decision": decision, "digest": "64" * 32}).encode()), (404,)
     yield "DELETE /v1/devices/x1", lambda: request("DELETE", "/v1/devices/x1", rig.token), (204, 404)
 
 

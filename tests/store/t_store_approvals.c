@@ -99,7 +99,7 @@ static const char *tap(const char *by, const char *id, const char *request, enum
 	static char nonce[4][65];
 	static unsigned at;
 	struct st_approval_confirm m = {.tenant = "acme", .run = id, .request = request, .by = by, .request_id = "rq"};
-	struct st_approval_nonce a;
+	struct st_approval_nonce a = {.nonce = ""};
 	*e = FCGI(st_call_approval_confirm(fcgi, &m, NULL, &a, NULL));
 	if (*e != ERR_OK)
 		return NULL;
