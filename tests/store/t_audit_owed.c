@@ -222,7 +222,7 @@ static void t_most(void **state)
 	assert_int_equal(audit_lost(a), before + 300 - 256);
 	good = 1000;
 	assert_true(ahead(1, &last));
-	(void)snprintf(want, sizeof want, "-%llu lost:44 %llu ", (unsigned long long)(first + 255),
+	(void)snprintf(want, sizeof want, "-%llu lost:44 %llu ", (unsigned long long)first + 255,
 		       (unsigned long long)last);
 	assert_non_null(strstr(lines(), want));
 }
