@@ -247,6 +247,53 @@ static enum err unpair(struct ask *a, unsigned n)
 	return FCGI(st_call_device_revoke(a, &m, NULL, &ok, NULL));
 }
 
+static enum err question(struct ask *a, unsigned n)
+{
+	char id[32];
+	static const uint8_t digest[32] = {7};
+	struct st_ok ok;
+	(void)snprintf(id, sizeof id, "q%u", n);
+	struct st_approval_ask m = {.tenant = "acme",
+				    .run = "live",
+				    .request = id,
+				    .digest = {digest, sizeof digest},
+				    .data = BYTES("{}"),
+				    .preview = "make"};
+	return GATEWAY(st_call_approval_ask(a, &m, NULL, &ok, NULL));
+}
+
+static enum err asked(struct ask *a, unsigned n)
+{
+	(void)a;
+	return question(gateway, n);
+}
+
+static enum err tap(struct ask *a, unsigned n)
+{
+	char id[32];
+	struct st_approval_nonce nonce;
+	(void)snprintf(id, sizeof id, "q%u", n);
+	struct st_approval_confirm m = {
+	    .tenant = "acme", .run = "live", .request = id, .by = "dev", .request_id = "rq"};
+	return FCGI(st_call_approval_confirm(a, &m, NULL, &nonce, NULL));
+}
+
+static enum err decide(struct ask *a, unsigned n)
+{
+	char id[32];
+	struct st_approval_decided done;
+	(void)snprintf(id, sizeof id, "q%u", n);
+	struct st_approval_decide m = {.tenant = "acme",
+				       .run = "live",
+				       .request = id,
+				       .decision = DECISION_DENY,
+				       .device = "phone",
+				       .by = "dev",
+				       .actor = "device:dev",
+				       .request_id = "rq"};
+	return FCGI(st_call_approval_decide(a, &m, NULL, &done, NULL));
+}
+
 static const struct question {
 	const char *name;
 	enum rig_role role;
@@ -266,6 +313,9 @@ static const struct question {
     {"pair", RIG_FCGI, pair, offer, ERR_OK},
     {"devices", RIG_FCGI, devices, NULL, ERR_OK},
     {"unpair", RIG_FCGI, unpair, both, ERR_OK},
+    {"ask a person", RIG_GATEWAY, question, NULL, ERR_OK},
+    {"the first tap", RIG_FCGI, tap, asked, ERR_ALREADY_DECIDED},
+    {"decide", RIG_FCGI, decide, asked, ERR_OK},
     {"metrics", RIG_FCGI, figures, NULL, ERR_OK},
     {"consume", RIG_GATEWAY, spend, NULL, ERR_OK},
     {"put an artifact", RIG_STEWARD, put, NULL, ERR_OK},
