@@ -85,7 +85,7 @@ enum uri_verdict uri_parse(const char *uri, char path[INGRESS_PATH], const char 
 		if (!query_plain(*query))
 			return URI_MALFORMED;
 	}
-	if (n < INGRESS_PATH - 1 && !utf8_valid(path, n, NULL))
+	if (fits && !utf8_valid(path, n, NULL))
 		return URI_MALFORMED;
 	/* A last slash names nothing of ours. */
 	if (!fits || len == 0)

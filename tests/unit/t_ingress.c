@@ -96,6 +96,10 @@ static void test_long_targets(void **state)
 	uri[0] = '/';
 	uri[INGRESS_PATH - 1] = '\0';
 	assert_int_equal(uri_parse(uri, path, &query), URI_OK);
+	/* The longest that fits is read like any other. */
+	uri[INGRESS_PATH - 2] = '\xc3';
+	assert_int_equal(uri_parse(uri, path, &query), URI_MALFORMED);
+	uri[INGRESS_PATH - 2] = 'a';
 	uri[INGRESS_PATH - 1] = 'a';
 	uri[INGRESS_PATH] = '\0';
 	assert_int_equal(uri_parse(uri, path, &query), URI_UNKNOWN);
