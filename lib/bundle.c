@@ -94,6 +94,8 @@ static bool get_at(int fd, uint64_t at, uint8_t *p, size_t n)
 		ssize_t got = pread(fd, p, n, (off_t)at);
 		if (got < 0 && errno == EINTR)
 			continue;
+		if (got == 0)
+			errno = EBADMSG; /* cut since it was opened */
 		if (got <= 0)
 			return false;
 		p += got;
@@ -103,16 +105,25 @@ static bool get_at(int fd, uint64_t at, uint8_t *p, size_t n)
 	return true;
 }
 
+/* Its own errno: whoever asks why (lib/lack.h) must not find what failed before. */
+static int malformed(void)
+{
+	errno = EBADMSG;
+	return -1;
+}
+
 int bundle_next(struct bundle *b, const uint8_t **frame, size_t *n)
 {
 	uint8_t head[4];
 	if (b->at == b->size)
 		return 0;
-	if (b->size - b->at < sizeof head || !get_at(b->fd, b->at, head, sizeof head))
+	if (b->size - b->at < sizeof head)
+		return malformed();
+	if (!get_at(b->fd, b->at, head, sizeof head))
 		return -1;
 	size_t len = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
 	if (len == 0 || len > b->max || len > b->size - b->at - sizeof head)
-		return -1;
+		return malformed();
 	if (len > b->room) {
 		free(b->buf);
 		b->room = 0;

@@ -53,7 +53,7 @@ struct bundle {
 };
 /* Opens for reading; frames above max are an error. fd stays the caller's. False with errno. */
 bool bundle_open(struct bundle *b, int fd, size_t max);
-/* 1: *frame of *n bytes (valid until the next call); 0: the end; -1: malformed or unreadable. */
+/* 1: *frame of *n bytes (valid until the next call); 0: the end; -1: malformed (errno EBADMSG) or unreadable (why). */
 int bundle_next(struct bundle *b, const uint8_t **frame, size_t *n);
 void bundle_close(struct bundle *b);
 #endif

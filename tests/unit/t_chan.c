@@ -209,13 +209,17 @@ static void t_bundle(void **state)
 	/* A frame above the reader's maximum, a cut one, one of length zero, a cut length. */
 	assert_true(bundle_open(&b, fd, 4));
 	assert_int_equal(bundle_next(&b, &f, &n), 1);
+	errno = EAGAIN; /* of a call before */
 	assert_int_equal(bundle_next(&b, &f, &n), -1);
+	assert_int_equal(errno, EBADMSG);
 	bundle_close(&b);
 	for (off_t size = 15; size > 7; size--) {
 		assert_int_equal(ftruncate(fd, size), 0);
 		assert_true(bundle_open(&b, fd, 5));
 		assert_int_equal(bundle_next(&b, &f, &n), 1);
+		errno = EAGAIN;
 		assert_int_equal(bundle_next(&b, &f, &n), -1);
+		assert_int_equal(errno, EBADMSG);
 		bundle_close(&b);
 	}
 	assert_int_equal(ftruncate(fd, 0), 0);
