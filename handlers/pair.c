@@ -159,6 +159,12 @@ void handle_pair(struct request *rq, struct reply *rp)
 		refuse(rq, rp, ERR_TOO_MANY_ATTEMPTS);
 		return;
 	}
+	const char *vhost = rq->in->vhost_tenant;
+	/* To stored an empty name would mean any tenant. */
+	if (vhost != NULL && !id_valid(vhost)) {
+		refuse(rq, rp, ERR_INVALID_PAIRING_CODE);
+		return;
+	}
 	principal_mint(PRINCIPAL_DEVICE, token);
 	if (principal_parse(token, PRINCIPAL_TOKEN_LEN, &kind, id, token_hash) != ERR_OK ||
 	    !pairing_hash(json_get(rq->json, "code")->text, code_hash)) {
@@ -166,7 +172,7 @@ void handle_pair(struct request *rq, struct reply *rp)
 		return;
 	}
 	struct st_pair_claim m = {.hash = {code_hash, sizeof code_hash},
-				  .tenant = rq->in->vhost_tenant != NULL ? rq->in->vhost_tenant : "",
+				  .tenant = vhost != NULL ? vhost : "",
 				  .label = label,
 				  .token_id = id,
 				  .token_hash = {token_hash, sizeof token_hash},

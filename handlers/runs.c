@@ -48,11 +48,8 @@ bool run_fetch(struct request *rq, struct reply *rp, struct st_run_is *run, int 
 	run_prove(rq, &question.token_id, &question.token_hash);
 	enum err e = st_call_run_get(rq->ask, &question, NULL, run, fd);
 	run_proven(rp, e);
-	if (e == ERR_OK && run->state >= RUN_STATE__COUNT) {
-		if (fd != NULL)
-			close(*fd);
+	if (e == ERR_OK && run->state >= RUN_STATE__COUNT)
 		e = ERR_INTERNAL_ERROR;
-	}
 	if (e != ERR_OK)
 		reply_store_error(rp, e, rq->ask);
 	return e == ERR_OK;

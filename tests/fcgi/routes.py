@@ -409,6 +409,7 @@ def devices():
     # A vhost of a tenant.
     code(tenant="other")
     check("a code of another tenant", refused(pair({"code": "ABCDEFGH", "label": "x"}, [("PINFOLD_TENANT", "main")], "192.0.2.11"), 401, "invalid_pairing_code"))
+    check("a vhost whose tenant came out empty is nobody's", refused(pair({"code": "ABCDEFGH", "label": "x"}, [("PINFOLD_TENANT", "")], "192.0.2.11"), 401, "invalid_pairing_code"))
 
     # Revoked, by a label that is any text.
     def revoke(label, token=None):
