@@ -162,7 +162,8 @@ static void expire(struct app *app)
 					  .terminal_reason = reason_name(REASON_QUEUE_TIME_EXCEEDED),
 					  .error = err_code(ERR_QUEUE_TIME_EXCEEDED)};
 		enum err e = tell_heard(app, st_call_run_finish(app->store, &m, NULL, &answer, NULL));
-		if (e == ERR_STORE_UNAVAILABLE) {
+		/* It keeps its age: found anew by a reading of the store, it would pass for a young one (sweep.c). */
+		if (e != ERR_OK && err_row(e)->retry) {
 			queue_put_back(&app->queue, &w);
 			app->launch_at = timer_ms() + LAUNCH_PAUSE;
 			return;

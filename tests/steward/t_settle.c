@@ -16,6 +16,8 @@
 #include "gen/run_fsm.h"
 #include "gen/store_msg.h"
 #include "lib/chan.h"
+#include "lib/num.h"
+#include "steward/launch.h"
 #include "steward/run.h"
 #include "steward/settle.h"
 
@@ -253,11 +255,34 @@ static void t_cancelled_between(void **state)
 	assert_non_null(strstr(store.result, "\"terminalReason\":\"cancelled_by_request\""));
 }
 
+/* One that waited too long keeps its age where its end is refused for what passes, and its end is told later. */
+static void t_waited_too_long(void **state)
+{
+	static const enum err passing[] = {ERR_STORE_UNAVAILABLE, ERR_STORAGE_FULL, ERR_RESOURCES_EXHAUSTED};
+	(void)state;
+	const int64_t since = (int64_t)timer_ms() - INT64_C(1000) * 86400 * 365;
+	queue_add(&app.queue, "acme", "q", since);
+	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) {
+		store.finish = passing[i];
+		app.store_quiet_until = app.launch_at = app.expire_at = 0;
+		launch_queued(&app);
+		assert_int_equal(app.queue.n, 1);
+		assert_int_equal(app.queue.v[0].since, since);
+	}
+	store.finish = ERR_OK;
+	app.store_quiet_until = app.launch_at = app.expire_at = 0;
+	launch_queued(&app);
+	assert_int_equal(app.queue.n, 0);
+	assert_string_equal(store.reason, "queue_time_exceeded");
+	queue_free(&app.queue);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(t_at_once), TEST(t_end_again),      TEST(t_end_refused),      TEST(t_not_revoked),
-	    TEST(t_away),    TEST(t_artifact_again), TEST(t_artifact_refused), TEST(t_cancelled_between)};
+	    TEST(t_at_once),        TEST(t_end_again),      TEST(t_end_refused),      TEST(t_not_revoked),
+	    TEST(t_away),           TEST(t_artifact_again), TEST(t_artifact_refused), TEST(t_cancelled_between),
+	    TEST(t_waited_too_long)};
 	return cmocka_run_group_tests_name("the end of a run", tests, NULL, NULL);
 }
