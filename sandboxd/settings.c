@@ -58,24 +58,24 @@ static void become_parser(int out, gid_t reader)
 
 static void parse(int out)
 {
-	own_fd int etc = folder_check(place_dir(PLACE_SYSCONF));
+	const char *dir = place_dir(PLACE_SYSCONF);
+	own_fd int etc = folder_check(dir);
 	struct stat st;
 	if (etc < 0 || fstat(etc, &st) != 0)
-		unfit("%s is missing; run pinfold setup", place_dir(PLACE_SYSCONF));
+		unfit("%s is missing; run pinfold setup", dir);
 	pid_t pid = fork();
 	if (pid == 0)
 		become_parser(out, st.st_gid);
 	own_fd int pidfd = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0)
 		fatal("cannot start pinfold-conf: %m");
-	struct pollfd wait = {.fd = pidfd, .events = POLLIN};
-	if (poll(&wait, 1, PARSE_MS) != 1)
+	if (poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, PARSE_MS) != 1)
 		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	siginfo_t info = {0};
 	if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED) != 0 || info.si_code != CLD_EXITED)
 		fatal("pinfold-conf was killed, or took longer than %d s", PARSE_MS / 1000);
-	if (info.si_status != 0)
-		unfit("the configuration in %s is not acceptable; run pinfold config check", place_dir(PLACE_SYSCONF));
+	if (info.si_status != 0) /* the parser may also have lacked something that the next one has */
+		(info.si_status == UNFIT ? unfit : fatal)("%s is not acceptable; run pinfold config check", dir);
 }
 
 /* One message: what root needs is kept, the rest is the daemons' business, who look at all of it. */
