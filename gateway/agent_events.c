@@ -83,11 +83,12 @@ static bool bind_request(struct line *line, const struct json *data)
 static bool take_line(struct batch *b, const char *run, const struct json *raw)
 {
 	struct arena arena own_arena = {0};
-	struct line *line = &b->lines[b->n];
 	int64_t sequence = 0;
 
-	if (raw->text[raw->len - 1] != '\n' || memchr(raw->text, '\n', raw->len - 1))
+	/* The schema's bound comes first; this one only keeps a larger one from writing past the end. */
+	if (b->n == LINES_MAX || raw->text[raw->len - 1] != '\n' || memchr(raw->text, '\n', raw->len - 1))
 		return false;
+	struct line *line = &b->lines[b->n];
 	arena_init(&arena, GATE_ARENA);
 	const struct json *event = json_parse(&arena, raw->text, raw->len - 1, JSON_DEPTH, GATE_NODES, NULL);
 	if (!event || event->type != JSON_OBJECT)
