@@ -160,7 +160,7 @@ static void ages(void **state)
 	later(DAY + HOUR);
 	struct st_store_pruned p = prune();
 	assert_true(p.settled);
-	assert_int_equal(p.artifacts, 1);
+	assert_true(p.artifacts <= 1); /* or it was the turn of stored itself */
 	assert_int_equal(p.runs, 0);
 	assert_int_equal(artifact("old"), ERR_ARTIFACT_NOT_FOUND);
 	assert_int_equal(artifact("young"), ERR_OK);
@@ -171,14 +171,14 @@ static void ages(void **state)
 	whole();
 	later(2 * DAY);
 	p = prune();
-	assert_int_equal(p.runs, 1);
+	assert_true(p.runs <= 1);
 	assert_int_equal(look("old"), ERR_RUN_NOT_FOUND);
 	assert_int_equal(look("young"), ERR_OK);
 	assert_int_equal(artifact("young"), ERR_ARTIFACT_NOT_FOUND);
 	assert_int_equal(look("waits"), ERR_OK);
 	whole();
 	later(30 * DAY);
-	assert_int_equal(prune().runs, 1);
+	assert_true(prune().runs <= 1);
 	/* What has not ended is never too old. */
 	assert_int_equal(look("waits"), ERR_OK);
 	assert_int_equal(stats().runs, 1);
@@ -220,12 +220,14 @@ static void tokens_and_keys(void **state)
 	later(23 * HOUR);
 	assert_int_equal(prune().keys, 0);
 	later(2 * HOUR);
-	assert_int_equal(prune().keys, 30);
+	assert_true(prune().keys <= 30);
+	assert_int_equal(stats().keys, 0);
 	assert_int_equal(stats().tokens, before + 3);
 	later(2 * DAY);
-	assert_int_equal(prune().tokens, 1);
+	assert_true(prune().tokens <= 1);
+	assert_int_equal(stats().tokens, before + 2);
 	later(DAY);
-	assert_int_equal(prune().tokens, 1);
+	assert_true(prune().tokens <= 1);
 	assert_int_equal(stats().tokens, before + 1);
 	whole();
 }
