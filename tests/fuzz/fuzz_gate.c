@@ -4,6 +4,7 @@
  */
 #include "fcgi/gate.h"
 #include "fcgi/ingress.h"
+#include "lib/json.h"
 #include "lib/num.h"
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,9 @@ static void check_arrival(const struct gate *g)
 		return;
 	must(g->role == GATE_RESPONDER && a.method[0] != '\0' && printable(a.method));
 	must(a.path[0] == '/' && strstr(a.path, "//") == NULL && strstr(a.path, "/../") == NULL);
-	must(printable(a.path) && strchr(a.path, '%') == NULL && strchr(a.path, '\\') == NULL);
+	/* Only a label, of a route that says so, may have other letters than ours. */
+	must(a.odd ? utf8_valid(a.path, strlen(a.path), NULL)
+		   : printable(a.path) && strchr(a.path, '%') == NULL && strchr(a.path, '\\') == NULL);
 	must(printable(a.mount) && (a.mount[0] == '\0' || a.mount[0] == '/'));
 	must(printable(a.query) && printable(a.authorization) && printable(a.content_type));
 	must(printable(a.idempotency_key) && printable(a.content_length) && printable(a.if_none_match) &&

@@ -84,7 +84,7 @@ static void check_link(const char *s, size_t n)
 	for (size_t i = 0; i < url.n;) {
 		uint32_t c = 0;
 		size_t len = utf8_next((const char *)url.p + i, url.n - i, &c);
-		must(len > 0 && c != ' ' && c != '\\' && c != 0xa0 && c != 0x3000 && !forbidden(c, TEXT_LINE));
+		must(len > 0 && c != ' ' && c != 0xa0 && c != 0x3000 && !forbidden(c, TEXT_LINE));
 		i += len;
 	}
 	must(text_link(&again, NULL, (const char *)url.p, url.n) && again.n == url.n &&
