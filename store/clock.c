@@ -1,14 +1,17 @@
 /*
  * The moment every operation of a batch sees. It never goes back by a little (up to CLOCK_SLACK it
  * stands still), and before it goes back by more, everything that had expired at the highest moment is
- * made to stay expired: capabilities are deleted, principal tokens revoked; no pairing code is left. So a clock that is
- * set back revives nothing, and one that was wrong for a while does not stop new runs once it is right.
+ * made to stay expired: capabilities are deleted, principal tokens revoked, questions over; no pairing code and no
+ * first tap is left. So a clock that is set back revives nothing, and one that was wrong for a while does not stop new
+ * runs once it is right.
  */
 #include "gen/records.h"
 #include "lib/die.h"
+#include "lib/names.h"
 #include "lib/num.h"
 #include "store/bdb.h"
 #include "store/t_pairing.h"
+#include "store/t_run.h"
 #include <string.h>
 
 enum { CLOCK_SLACK = 5000, RECORD_EVERY = 1000, DAY = 86400000 };
@@ -77,6 +80,26 @@ static bool expired_token(void *with, struct wire_bytes key, struct wire_bytes v
 	return true;
 }
 
+static bool waiting_question(void *with, struct wire_bytes key, struct wire_bytes value)
+{
+	struct sweep *w = with;
+	struct rec_approval r;
+	if (rec_get_approval(value.p, value.n, &r) && r.status == APPROVAL_PENDING &&
+	    (r.confirm.n > 0 || r.expires_at <= w->t->store->highest))
+		keep_key(w, key);
+	return true;
+}
+
+static bool open_run(void *with, const char *tenant, const char *run, uint8_t state, uint64_t created_at)
+{
+	struct sweep *w = with;
+	struct key prefix = key_prefix(tenant, run);
+	(void)state;
+	(void)created_at;
+	table_scan(w->t, T_APPROVAL, &prefix, NULL, waiting_question, w);
+	return true;
+}
+
 static bool next_key(const struct buf *b, size_t *at, struct key *k)
 {
 	uint32_t n;
@@ -87,6 +110,26 @@ static bool next_key(const struct buf *b, size_t *at, struct key *k)
 	k->n = n;
 	*at += sizeof n + n;
 	return true;
+}
+
+/* A question that is over is told of by who looks next. */
+static void settle_questions(struct sweep *w, uint64_t now)
+{
+	struct txn *t = w->t;
+	struct key k;
+	size_t at = 0;
+	run_open_each(t, NULL, NULL, NULL, open_run, w);
+	while (next_key(&w->keys, &at, &k)) {
+		struct wire_bytes v;
+		struct rec_approval r;
+		if (!table_get(t, T_APPROVAL, &k, &v) || !rec_get_approval(v.p, v.n, &r))
+			continue;
+		if (r.expires_at <= t->store->highest)
+			r.expires_at = now;
+		r.confirm = (struct wire_bytes){NULL, 0};
+		uint8_t *p = txn_scratch(t);
+		table_put(t, T_APPROVAL, &k, p, rec_put_approval(p, STORE_SCRATCH, &r));
+	}
 }
 
 static void step_back(struct store *s, uint64_t now)
@@ -113,6 +156,9 @@ static void step_back(struct store *s, uint64_t now)
 		uint8_t *p = txn_scratch(&t);
 		table_put(&t, T_TOKEN, &k, p, rec_put_token(p, STORE_SCRATCH, &r));
 	}
+	failed = failed || buf_failed(&w.keys);
+	buf_reset(&w.keys);
+	settle_questions(&w, now);
 	failed = failed || buf_failed(&w.keys);
 	pairings_drop(&t);
 	buf_free(&w.keys);

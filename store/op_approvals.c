@@ -8,6 +8,7 @@
 #include "lib/secret.h"
 #include "store/op.h"
 #include "store/questions.h"
+#include "store/run_end.h"
 #include "store/t_event.h"
 #include <errno.h>
 #include <string.h>
@@ -55,6 +56,9 @@ static enum err op_approval_ask(struct txn *t, const struct st_approval_ask *m, 
 		return t->failed;
 	if (!store_roomy(t->store))
 		return ERR_STORAGE_FULL;
+	/* What nobody looks at any more must not have the next one refused. */
+	if (r.pending >= LIMIT_APPROVAL_PENDING)
+		questions_late(t, m->tenant, m->run, &r);
 	/* Its events are the agent's doing, so they come out of its part of the buffer. */
 	if (r.events_truncated || !event_fits(&r, m->run, "approval.requested", m->data.n + QUESTION_EVENT))
 		return ERR_RUN_SESSION_EVENTS_REJECTED;
@@ -73,10 +77,10 @@ static enum err op_approval_ask(struct txn *t, const struct st_approval_ask *m, 
 				  .by = "",
 				  .confirm_by = ""};
 	const char *why = NULL;
-	if (r.state != RUN_RUNNING) {
+	if (r.state != RUN_RUNNING || run_agent_gone(&r)) {
 		q.status = APPROVAL_EXPIRED;
-		why = "the run is cancelled";
-	} else if (grant_has(t, m->tenant, m->run, m->digest)) {
+		why = r.state != RUN_RUNNING ? "the run is cancelled" : "the agent has ended";
+	} else if (!q.shortened && grant_has(t, m->tenant, m->run, m->digest)) {
 		q.status = APPROVAL_DECIDED;
 		q.decision = DECISION_ALLOW_SESSION;
 		audit(t, AUDIT_APPROVAL_GRANTED, m->tenant, m->run, "system", NULL, m->request, m->digest, NULL);
@@ -210,13 +214,13 @@ static enum err op_approval_confirm(struct txn *t, const struct st_approval_conf
 	struct rec_run r;
 	struct rec_approval q;
 	uint8_t nonce[NONCE], hash[SHA256_SIZE];
-	char *text = arena_get(&t->arena, 2 * NONCE);
 	enum err e = open_question(t, m->tenant, m->run, m->request, m->digest, &r, &q);
 	if (e != ERR_OK)
 		return e;
 	if (q.shortened)
 		return ERR_DECISION_NOT_OFFERED;
 	random_bytes(nonce, sizeof nonce);
+	char *text = arena_get(&t->arena, 2 * NONCE);
 	if (text == NULL || b64url_encode(nonce, sizeof nonce, text, 2 * NONCE) == 0 ||
 	    !sha256(text, strlen(text), hash))
 		return store_error(errno);

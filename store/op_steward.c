@@ -5,6 +5,7 @@
 #include "lib/names.h"
 #include "store/blobs.h"
 #include "store/op.h"
+#include "store/questions.h"
 #include "store/run_end.h"
 #include "store/t_capability.h"
 #include "store/t_event.h"
@@ -117,6 +118,9 @@ static enum err op_run_phase(struct txn *t, const struct st_run_phase *m, int *f
 		/* It asked before its steward had heard that it runs. */
 		if (m->phase == PHASE_EXECUTING && r.pending > 0)
 			run_phase(t, m->tenant, m->run, &r, PHASE_AWAITING_APPROVAL);
+		/* Nobody is there to hear of a decision. */
+		if (run_agent_gone(&r))
+			questions_end(t, m->tenant, m->run, &r, "the agent has ended");
 		run_save(t, m->tenant, m->run, &r);
 	}
 	run_state_answer(a, &r, changed);

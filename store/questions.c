@@ -112,12 +112,13 @@ bool question_late(struct txn *t, const char *tenant, const char *run, struct re
 	return true;
 }
 
-void questions_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *why)
+/* Of what waits, all whose time is over by then. */
+static void over(struct txn *t, const char *tenant, const char *run, struct rec_run *r, uint64_t then, const char *why)
 {
 	char request[STORE_ID];
 	struct rec_approval q;
 	/* One at a time: a scan must not write, and few ever wait. */
-	while (r->pending > 0 && t->failed == ERR_OK && approval_pending(t, tenant, run, request) &&
+	while (r->pending > 0 && t->failed == ERR_OK && approval_pending(t, tenant, run, then, request) &&
 	       approval_get(t, tenant, run, request, &q)) {
 		const char *id = arena_dup(&t->arena, request, strlen(request));
 		if (id == NULL) {
@@ -128,4 +129,14 @@ void questions_end(struct txn *t, const char *tenant, const char *run, struct re
 		q.decided_at = t->now;
 		question_done(t, tenant, run, r, id, &q, why);
 	}
+}
+
+void questions_late(struct txn *t, const char *tenant, const char *run, struct rec_run *r)
+{
+	over(t, tenant, run, r, t->now, late);
+}
+
+void questions_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *why)
+{
+	over(t, tenant, run, r, UINT64_MAX, why);
 }

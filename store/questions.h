@@ -19,6 +19,8 @@ void question_done(struct txn *t, const char *tenant, const char *run, struct re
 /* Its time is over and it was not yet told. True: it was, and now is; the run must be saved. */
 bool question_late(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *request,
 		   struct rec_approval *q);
-/* What waits is over, undecided: the run is cancelled or ends, as why says. */
+/* The same of all that wait; who asked for them may have given up looking. */
+void questions_late(struct txn *t, const char *tenant, const char *run, struct rec_run *r);
+/* What waits is over, undecided: the run is cancelled or ends, or its agent has, as why says. */
 void questions_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *why);
 #endif

@@ -26,6 +26,11 @@ void run_phase(struct txn *t, const char *tenant, const char *run, struct rec_ru
 	(void)event_addb(t, tenant, run, r, EVENT_CONTROL, "run.phase", &b);
 }
 
+bool run_agent_gone(const struct rec_run *r)
+{
+	return r->phase == PHASE_COLLECTING || r->phase == PHASE_VERIFYING || r->phase == PHASE_CLEANING;
+}
+
 void run_overruled(struct txn *t, const char *tenant, const char *run, const struct rec_run *r, const char *actor,
 		   const char *request_id, const char *reason, const char *error)
 {

@@ -14,5 +14,7 @@ void run_overruled(struct txn *t, const char *tenant, const char *run, const str
 		   const char *request_id, const char *reason, const char *error);
 /* The run is in another phase, which the caller knows to follow: said in an event. */
 void run_phase(struct txn *t, const char *tenant, const char *run, struct rec_run *r, enum run_phase phase);
+/* Its agent's processes are dead, or are to be: what follows is the control plane's. */
+bool run_agent_gone(const struct rec_run *r);
 void run_state_answer(struct st_run_state *a, const struct rec_run *r, bool changed);
 #endif

@@ -38,23 +38,29 @@ void approvals_del(struct txn *t, const char *tenant, const char *run)
 	(void)table_clear(t, T_GRANT, &prefix);
 }
 
+struct pending {
+	uint64_t then;
+	char *request;
+};
+
 static bool first_pending(void *with, struct wire_bytes key, struct wire_bytes value)
 {
 	struct rec_approval r;
-	char *request = with;
-	if (!rec_get_approval(value.p, value.n, &r) || r.status != APPROVAL_PENDING)
+	struct pending *p = with;
+	if (!rec_get_approval(value.p, value.n, &r) || r.status != APPROVAL_PENDING || r.expires_at > p->then)
 		return true;
 	(void)key_part(&key);
 	(void)key_part(&key);
-	(void)snprintf(request, STORE_ID, "%s", key_part(&key));
+	(void)snprintf(p->request, STORE_ID, "%s", key_part(&key));
 	return false;
 }
 
-bool approval_pending(struct txn *t, const char *tenant, const char *run, char *request)
+bool approval_pending(struct txn *t, const char *tenant, const char *run, uint64_t then, char *request)
 {
 	struct key prefix = key_prefix(tenant, run);
+	struct pending p = {then, request};
 	request[0] = '\0';
-	table_scan(t, T_APPROVAL, &prefix, NULL, first_pending, request);
+	table_scan(t, T_APPROVAL, &prefix, NULL, first_pending, &p);
 	return request[0] != '\0';
 }
 

@@ -6,8 +6,9 @@
 bool approval_get(struct txn *t, const char *tenant, const char *run, const char *request, struct rec_approval *out);
 void approval_put(struct txn *t, const char *tenant, const char *run, const char *request,
 		  const struct rec_approval *r);
-/* The first that waits; request: STORE_ID bytes. False: none does. */
-bool approval_pending(struct txn *t, const char *tenant, const char *run, char *request);
+/* The first that waits and whose time is over by then (UINT64_MAX: any that waits); request: STORE_ID bytes. False:
+ * none is. */
+bool approval_pending(struct txn *t, const char *tenant, const char *run, uint64_t then, char *request);
 /* A run's, in the order of their ids, strictly behind after ("": from the first). False from row ends it. */
 typedef bool approval_row(void *with, const char *request, const struct rec_approval *r);
 void approval_each(struct txn *t, const char *tenant, const char *run, const char *after, approval_row *row,

@@ -222,6 +222,9 @@ static void two_taps(void **state)
 	assert_string_equal(poll_of("taps", "q4"), "allow_session");
 	assert_int_equal(ask("taps", "q5", 'b'), ERR_OK);
 	assert_string_equal(poll_of("taps", "q5"), "pending");
+	/* Nor what cannot be seen whole, though the same would be done. */
+	assert_int_equal(ask_for("taps", "q6", 'a', true), ERR_OK);
+	assert_string_equal(poll_of("taps", "q6"), "pending");
 	run("taps-2");
 	assert_int_equal(ask("taps-2", "q1", 'a'), ERR_OK);
 	assert_string_equal(poll_of("taps-2", "q1"), "pending");
@@ -268,6 +271,8 @@ static void too_many(void **state)
 	assert_string_equal(poll_of("many", "again"), "pending");
 }
 
+enum { LATER = (LIMIT_APPROVAL_CONFIRM_SECONDS + 602) * SECOND };
+
 static void in_time(void **state)
 {
 	(void)state;
@@ -275,7 +280,7 @@ static void in_time(void **state)
 	assert_int_equal(ask("late", "q1", 'a'), ERR_OK);
 	assert_int_equal(ask("late", "q2", 'a'), ERR_OK);
 	assert_int_equal(ask("late", "q3", 'a'), ERR_OK);
-	set_clock((LIMIT_APPROVAL_CONFIRM_SECONDS + 602) * SECOND);
+	set_clock(LATER);
 	/* Over whoever looks first: the list, who decides, the agent. And never a refusal. */
 	assert_int_equal(listed("late", "q1", NULL), 0);
 	assert_int_equal(decide("late", "q1", DECISION_ALLOW_ONCE), ERR_APPROVAL_EXPIRED);
@@ -297,6 +302,50 @@ static void in_time(void **state)
 	assert_int_equal(STEWARD(st_call_run_start(steward, &s, NULL, &work, NULL)), ERR_OK);
 	assert_int_equal(ask("hurry", "q1", 'a'), ERR_OK);
 	assert_string_equal(poll_of("hurry", "q1"), "expired");
+}
+
+/* An agent that gave up looking: what is over takes no room from what it asks next. */
+static void unlooked(void **state)
+{
+	(void)state;
+	char id[16];
+	run("left");
+	for (int i = 0; i < LIMIT_APPROVAL_PENDING; i++) {
+		(void)snprintf(id, sizeof id, "q%d", i);
+		assert_int_equal(ask("left", id, 'a'), ERR_OK);
+	}
+	set_clock(LATER + 601 * SECOND);
+	assert_int_equal(ask("left", "next", 'a'), ERR_OK);
+	assert_string_equal(poll_of("left", "next"), "pending");
+	assert_string_equal(poll_of("left", "q0"), "expired");
+	assert_int_equal(listed("left", "next", NULL), 1);
+	assert_int_equal(run_is("left").phase, PHASE_AWAITING_APPROVAL);
+}
+
+/* What was over stays so, and no first tap gets a second life. */
+static void set_back(void **state)
+{
+	(void)state;
+	enum err e;
+	int now = LATER + 602 * SECOND;
+	set_clock(now);
+	run("back");
+	assert_int_equal(ask("back", "q1", 'a'), ERR_OK);
+	const char *nonce = tap("dev-1", "back", "q1", &e);
+	set_clock(now + (LIMIT_APPROVAL_CONFIRM_SECONDS + 1) * SECOND);
+	rig_tenant(&rig, "acme");
+	set_clock(now);
+	assert_int_equal(decide_as("dev-1", "back", "q1", DECISION_ALLOW_SESSION, 'a', nonce), ERR_CONFIRM_INVALID);
+	assert_string_equal(poll_of("back", "q1"), "pending");
+	set_clock(now + 601 * SECOND);
+	rig_tenant(&rig, "acme");
+	run("fresh");
+	assert_int_equal(ask("fresh", "q1", 'a'), ERR_OK);
+	set_clock(now);
+	assert_int_equal(listed("back", "q1", NULL), 0);
+	assert_int_equal(decide("back", "q1", DECISION_ALLOW_ONCE), ERR_APPROVAL_EXPIRED);
+	assert_string_equal(poll_of("back", "q1"), "expired");
+	assert_string_equal(poll_of("fresh", "q1"), "pending");
 }
 
 static void the_end(void **state)
@@ -329,6 +378,18 @@ static void the_end(void **state)
 	assert_int_equal(ask("off", "q2", 'a'), ERR_OK);
 	assert_string_equal(poll_of("off", "q2"), "expired");
 	assert_int_equal(run_is("off").approvals, 2);
+	/* Its agent is dead, and the run goes on without it. */
+	struct st_run_phase phase = {.tenant = "acme", .run = "dead", .phase = PHASE_COLLECTING};
+	run("dead");
+	assert_int_equal(ask("dead", "q1", 'a'), ERR_OK);
+	assert_int_equal(STEWARD(st_call_run_phase(steward, &phase, NULL, &a, NULL)), ERR_OK);
+	assert_int_equal(a.phase, PHASE_COLLECTING);
+	assert_int_equal(decide("dead", "q1", DECISION_ALLOW_ONCE), ERR_APPROVAL_EXPIRED);
+	assert_int_equal(ask("dead", "q2", 'a'), ERR_OK);
+	assert_string_equal(poll_of("dead", "q2"), "expired");
+	assert_non_null(
+	    strstr(events_of("dead", NULL), "run.phase approval.abandoned approval.requested approval.abandoned "));
+	assert_int_equal(run_is("dead").phase, PHASE_COLLECTING);
 	/* Kept over a kill, while they wait. */
 	run("kept");
 	assert_int_equal(ask("kept", "q1", 'a'), ERR_OK);
@@ -354,6 +415,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(once),      cmocka_unit_test(the_end),
 					   cmocka_unit_test(not_whole), cmocka_unit_test(too_many),
-					   cmocka_unit_test(two_taps),  cmocka_unit_test(in_time)};
+					   cmocka_unit_test(two_taps),  cmocka_unit_test(in_time),
+					   cmocka_unit_test(unlooked),  cmocka_unit_test(set_back)};
 	return cmocka_run_group_tests(tests, settable_setup, settable_teardown);
 }
