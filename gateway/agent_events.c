@@ -12,6 +12,7 @@
 #include "lib/lack.h"
 #include "lib/own.h"
 #include "lib/question.h"
+#include "lib/text.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +163,24 @@ static const char *shown(const struct json *data, const char *key)
 	return v && v->type == JSON_STRING ? v->text : "";
 }
 
+/* Is a person's card the whole of it? Not where something else is said of what would be done (a folder, arguments), nor
+ * where nothing of it can be read. */
+static bool shown_whole(const struct json *data)
+{
+	static const char *const card[] = {"agent_sequence", "request_id",    "action_id", "effect",
+					   "reason",         "policy_reason", "preview",   "truncated"};
+	const char *preview = shown(data, "preview");
+
+	for (const struct json *m = data->child; m; m = m->next) {
+		size_t i = 0;
+		while (i < sizeof card / sizeof *card && strcmp(m->key, card[i]) != 0)
+			i++;
+		if (i == sizeof card / sizeof *card)
+			return false;
+	}
+	return text_words(preview, strlen(preview));
+}
+
 /* What a person is shown is read from what was cleaned. */
 static enum err put_request(struct gate_call *call, struct ask *a, struct batch *b, const struct line *line)
 {
@@ -185,7 +204,8 @@ static enum err put_request(struct gate_call *call, struct ask *a, struct batch 
 				    .reason = shown(data, "reason"),
 				    .policy_reason = shown(data, "policy_reason"),
 				    .preview = shown(data, "preview"),
-				    .shortened = json_get(data, "text_shortened") != NULL};
+				    /* What cleaning changed is said in a member of its own. */
+				    .shortened = !shown_whole(data)};
 	e = st_call_approval_ask(a, &m, NULL, &ok, NULL);
 	if (e == ERR_OK)
 		b->accepted++;

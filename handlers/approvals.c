@@ -204,6 +204,9 @@ static void say_decided(struct reply *rp, const struct st_approval_decided *was)
 	reply_json(rp, row->status, &b);
 }
 
+static void decide(struct request *rq, struct reply *rp, uint8_t decision, struct wire_bytes digest,
+		   const char *confirm);
+
 /* The first tap of allow_session. */
 static void first_tap(struct request *rq, struct reply *rp, struct wire_bytes digest)
 {
@@ -215,6 +218,11 @@ static void first_tap(struct request *rq, struct reply *rp, struct wire_bytes di
 					.request_id = rq->in->id};
 	struct st_approval_nonce nonce;
 	enum err e = st_call_approval_confirm(rq->ask, &m, NULL, &nonce, NULL);
+	if (e == ERR_ALREADY_DECIDED) {
+		/* Which decision stays is said by who is asked to decide; without a nonce it decides nothing. */
+		decide(rq, rp, DECISION_ALLOW_SESSION, digest, "");
+		return;
+	}
 	if (e != ERR_OK) {
 		reply_store_error(rp, e, rq->ask);
 		return;

@@ -104,6 +104,8 @@ def once():
     tool = operator("token", "create", "--approve").strip()
     status, o = answer(run, "q1", "deny", tool)
     check("the first answer stays", status == 409 and (o["error"], o["decision"]) == ("already_decided", "allow_once") and o["decidedAt"] > 0, o)
+    status, o = answer(run, "q1", "allow_session")
+    check("also against a first tap", status == 409 and (o["error"], o["decision"]) == ("already_decided", "allow_once"), o)
     waiting(run, "q2")
     check("allowed once is asked again; a tool that may decides", answer(run, "q2", "deny", tool)[0] == 200)
     check("a refusal is heard", hears(run, "q2")[:3] == [200, "decided", "deny"])
@@ -154,14 +156,18 @@ def shown():
 big = "x" * 15990 + "; rm -rf ~" + "y" * 8000
 ask("big", big)
 ask("turned", "a\\u202eb")
+ask("folder", "git status", cwd="/elsewhere")
+ask("blank", "\\n\\u2800 ")
 tell(big=wait("big"))
 ''')
-    v = waiting(run, "big", "turned")
+    v = waiting(run, "big", "turned", "folder", "blank")
     q = {x["requestId"]: x for x in v["pendingApprovals"]}
     whole = "x" * 15990 + "; rm -rf ~" + "y" * 8000
     check("a long one is marked, and its digest is of all of it", q["big"]["textShortened"] and len(q["big"]["preview"].encode()) <= 16000 and
           q["big"]["digest"] == digest(whole), (len(q["big"]["preview"]), q["big"]["digest"]))
     check("so is one that would turn the line", q["turned"]["textShortened"] and q["turned"]["preview"] == "ab")
+    check("so is one of which the card has not all, or shows nothing", q["folder"]["textShortened"] and q["blank"]["textShortened"] and
+          code(run, "folder", "allow_session") == code(run, "blank", "allow_session") == (403, "decision_not_offered"), {i: x["textShortened"] for i, x in q.items()})
     check("it may be allowed once", answer(run, "big", "allow_once")[0] == 200)
     check("and what is allowed is the whole", hears(run, "big")[:4] == [200, "decided", "allow_once", digest(whole)])
     until(mine, run)
