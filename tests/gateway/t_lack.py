@@ -15,6 +15,7 @@ from cases_common import *  # noqa: E402,F403
 from faults import ERRNO, FD, MEM, RECV, Control  # noqa: E402
 from rig import *  # noqa: E402,F403
 import rig as rig_module  # noqa: E402
+from patience import wait_for  # noqa: E402
 
 MOST = 3000
 rig_module.PATIENCE = 20  # a connection that is dropped is no failure here
@@ -40,8 +41,14 @@ def tried(make):
         return 0, None
 
 
+def taken(run):
+    """The gateway has the run's listener, which reaches it after whoever sent it was answered."""
+    wait_for(lambda: tried(lambda: get(run.port, "/internal/v1/models", "x"))[0] == 401)
+
+
 def sweep(rig, control, what, kind, why):
     run, told, deaths = rig.run(budget=100000), 0, 0
+    taken(run)
     for name, make, right in requests(run):
         wrong, nth = None, 1
         # After a hundred not each: a call to the provider allocates a thousand times.
@@ -57,6 +64,7 @@ def sweep(rig, control, what, kind, why):
                     time.sleep(0.02)
                 if not os.path.exists("/proc/%d/fd/0" % rig.pid):
                     rig.restart()
+                    taken(run)
                     deaths += 1
             elif status not in right:
                 told += 1
