@@ -51,6 +51,15 @@ static bool leave_response(const struct work *w, int workspace)
 	return fd >= 0 && write_all(fd, b.p, b.n) && renameat(workspace, beside, workspace, name) == 0;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* The leak sanitizer traces its own process at the end, which one that hides does not let it; it asks here before. */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+	return 1;
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	static struct work w; /* large; its end is the program's */

@@ -13,22 +13,8 @@ void wipe(void *p, size_t n)
 	__asm__ __volatile__("" : : "r"(p) : "memory");
 }
 
-#ifdef __SANITIZE_ADDRESS__
-/* The leak sanitizer traces its own process at the end, which one that hides does not let it; it asks here before. */
-static bool hidden;
-int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void)
-{
-	return hidden;
-}
-#define HIDDEN() (hidden = true)
-#else
-#define HIDDEN() ((void)0)
-#endif
-
 bool undumpable(void)
 {
-	HIDDEN();
 	/* Where core_pattern is a pipe only exactly 1 means none (core(5)); what was lowered before stays. */
 	struct rlimit none = {1, 1}, less = {0, 0};
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
