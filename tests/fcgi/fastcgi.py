@@ -1,5 +1,5 @@
 """Raw FastCGI, right and wrong, over a Unix socket."""
-import json, os, socket, struct, sys
+import fcntl, json, os, socket, struct, sys, termios
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from patience import PATIENCE, wait_for
@@ -113,6 +113,11 @@ def ask(path, data):
     with connect(path) as s:
         send(s, data)
         return receive(s)
+
+
+def taken(s):
+    """Waits until all that was sent has been read: somebody is at work on it."""
+    wait_for(lambda: struct.unpack("i", fcntl.ioctl(s, termios.TIOCOUTQ, bytes(4)))[0] == 0)
 
 
 def silent_yet(s):

@@ -48,6 +48,7 @@ def cases(check, BODY, program):
         held = [connect(small.path, 60) for _ in range(7)]
         for s in held:
             send(s, half)
+            taken(s)
         a = ask(small.path, request("GET", "/healthz"))
         check("as many uploads as may be stand still: a thread was added for the next request",
               a is not None and a.status == 200 and all(silent_yet(s) for s in held), a)
@@ -68,6 +69,7 @@ def cases(check, BODY, program):
         held = [connect(small.path, 60) for _ in range(2)]
         for s in held:
             send(s, half)
+            taken(s)
         late = connect(small.path, 60)
         send(late, request("GET", "/healthz"))
         send(idle[0], health)  # behind it: both threads are at work
