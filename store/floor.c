@@ -55,7 +55,8 @@ void floor_start(struct floor *f, int dir)
 		fatal("cannot measure the free space of the store: %m");
 	f->ballast[BALLAST_WORK] = clamp(total / 16, LEAST_BALLAST, 8 * MB);
 	f->ballast[BALLAST_START] = clamp(total / 16, LEAST_BALLAST, 4 * MB);
-	f->least = clamp(total / 8, 3 * MB, 64 * MB);
+	/* More than the ballast gives back, which would else be taken for room. */
+	f->least = clamp(total / 8, f->ballast[BALLAST_WORK] + MB, 64 * MB);
 	for (int i = 0; i < BALLAST__COUNT; i++)
 		f->have[i] = faccessat(dir, names[i], F_OK, 0) == 0;
 	if (available < f->ballast[BALLAST_START] && drop(f, BALLAST_START))

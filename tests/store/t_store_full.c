@@ -205,6 +205,23 @@ static void full_and_free_again(void **state)
 	whole();
 }
 
+/* What the ballast gave back is for ends: it is no room for new work. */
+static void ballast_is_no_room(void **state)
+{
+	(void)state;
+	char path[200];
+	(void)snprintf(path, sizeof path, "%s/store/ballast", rig.state);
+	fill();
+	assert_int_equal(ping(), ERR_STORAGE_FULL);
+	(void)unlink(path);
+	assert_int_equal(ping(), ERR_STORAGE_FULL);
+	assert_int_equal(unlink(filler), 0);
+	assert_int_equal(rig_stop(&rig, SIGTERM), 0);
+	rig_start(&rig);
+	assert_int_equal(ping(), ERR_OK);
+	assert_true(have_ballast());
+}
+
 /* Filled by nothing but its own work: refused in time, whatever takes rights away still goes, and deleting is enough.
  */
 static void full_by_itself(void **state)
@@ -330,7 +347,7 @@ static void no_room_for_the_audit_log(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(logs_are_bounded), cmocka_unit_test(full_and_free_again),
-					   cmocka_unit_test(full_by_itself),
+					   cmocka_unit_test(ballast_is_no_room), cmocka_unit_test(full_by_itself),
 					   cmocka_unit_test(no_room_for_the_audit_log)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
