@@ -19,6 +19,7 @@
 #include "lib/buf.h"
 #include "lib/chan.h"
 #include "lib/conf.h"
+#include "lib/endpoint.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/place.h"
@@ -240,26 +241,37 @@ static void take_global(struct out *o, cfg_t *c)
 	static const char *const roles[] = {"stored", "fcgi", "gateway", "steward"};
 	cfg_t *u = cfg_getsec(c, "users");
 
-	EMIT(o, global, .run_dir = place_dir(PLACE_RUN), .state_dir = place_dir(PLACE_STATE),
-	     .log_dir = place_dir(PLACE_LOG), .libexec_dir = place_dir(PLACE_LIBEXEC),
-	     .web_gid = group(o, "web_group", cfg_getstr(c, "web_group")),
-	     .gateway_port = (uint16_t)number(o, c, "gateway_port", 1024, 65535),
-	     .box_uid_base = (uint32_t)number(o, c, "box_uid_base", 65536, 4294900000),
-	     .max_boxes = (uint32_t)number(o, c, "max_boxes", 1, 512),
-	     .max_concurrent_runs = (uint32_t)number(o, c, "max_concurrent_runs", 0, 512),
-	     .queue_seconds = (uint32_t)number(o, c, "queue_seconds", 1, 30 * 86400),
-	     .fcgi_threads = (uint32_t)number(o, c, "fcgi_threads", 2, 512),
-	     .fcgi_threads_max = (uint32_t)number(o, c, "fcgi_threads_max", 2, 512),
-	     .request_deadline_ms = (uint32_t)number(o, c, "request_deadline_ms", 500, 600000),
-	     .model_timeout_ms = (uint32_t)number(o, c, "model_timeout_ms", 100, 600000),
-	     .audit_redact = strcmp(cfg_getstr(c, "audit_content"), "none") == 0,
-	     .audit_max_bytes = (uint32_t)number(o, c, "audit_max_bytes", 4096, 1 << 30),
-	     .audit_generations = (uint32_t)number(o, c, "audit_generations", 1, 99),
-	     .keep_artifacts_days = (uint32_t)number(o, c, "keep_artifacts_days", 0, 36500),
-	     .keep_runs_days = (uint32_t)number(o, c, "keep_runs_days", 0, 36500),
-	     .keep_tokens_days = (uint32_t)number(o, c, "keep_tokens_days", 0, 36500),
-	     .public_url = cfg_getstr(c, "public_url"), .run_token_secret = cfg_getstr(c, "run_token_secret"),
-	     .run_token_secret_next = cfg_getstr(c, "run_token_secret_next"));
+	struct cf_global m = {.run_dir = place_dir(PLACE_RUN),
+			      .state_dir = place_dir(PLACE_STATE),
+			      .log_dir = place_dir(PLACE_LOG),
+			      .libexec_dir = place_dir(PLACE_LIBEXEC),
+			      .web_gid = group(o, "web_group", cfg_getstr(c, "web_group")),
+			      .gateway_port = (uint16_t)number(o, c, "gateway_port", 1024, 65535),
+			      .box_uid_base = (uint32_t)number(o, c, "box_uid_base", 65536, 4294900000),
+			      .max_boxes = (uint32_t)number(o, c, "max_boxes", 1, 512),
+			      .max_concurrent_runs = (uint32_t)number(o, c, "max_concurrent_runs", 0, 512),
+			      .queue_seconds = (uint32_t)number(o, c, "queue_seconds", 1, 30 * 86400),
+			      .fcgi_threads = (uint32_t)number(o, c, "fcgi_threads", 2, 512),
+			      .fcgi_threads_max = (uint32_t)number(o, c, "fcgi_threads_max", 2, 512),
+			      .request_deadline_ms = (uint32_t)number(o, c, "request_deadline_ms", 500, 600000),
+			      .model_timeout_ms = (uint32_t)number(o, c, "model_timeout_ms", 100, 600000),
+			      .audit_redact = strcmp(cfg_getstr(c, "audit_content"), "none") == 0,
+			      .audit_max_bytes = (uint32_t)number(o, c, "audit_max_bytes", 4096, 1 << 30),
+			      .audit_generations = (uint32_t)number(o, c, "audit_generations", 1, 99),
+			      .keep_artifacts_days = (uint32_t)number(o, c, "keep_artifacts_days", 0, 36500),
+			      .keep_runs_days = (uint32_t)number(o, c, "keep_runs_days", 0, 36500),
+			      .keep_tokens_days = (uint32_t)number(o, c, "keep_tokens_days", 0, 36500),
+			      .public_url = cfg_getstr(c, "public_url"),
+			      .run_token_secret = cfg_getstr(c, "run_token_secret"),
+			      .run_token_secret_next = cfg_getstr(c, "run_token_secret_next"),
+			      .push_per_minute = (uint32_t)number(o, c, "push_per_minute", 1, 1000),
+			      .push_per_hour = (uint32_t)number(o, c, "push_per_hour", 1, 1000)};
+	m.push_hosts_n = strings(o, c, "push_hosts", m.push_hosts, 32);
+	for (uint32_t i = 0; i < m.push_hosts_n; i++)
+		if (!endpoint_pattern(m.push_hosts[i]))
+			complain(o, "push_hosts: \"%s\" is neither a host's name nor \"*.name\" nor \"*\"",
+				 m.push_hosts[i]);
+	emit(o, cf_put_global(frame, sizeof frame, 0, &m), "global");
 	if (!origin_plain(cfg_getstr(c, "public_url")))
 		complain(o, "public_url must be an origin, as \"https://host\" or \"https://host:port\"");
 	if (cfg_getstr(c, "run_token_secret")[0] == '\0')
@@ -448,6 +460,12 @@ static void read_file(struct out *o, const char *file, bool global)
 	    CFG_STR("public_url", "", CFGF_NONE),
 	    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
 	    CFG_STR("run_token_secret_next", "", CFGF_NONE),
+	    CFG_STR_LIST("push_hosts",
+			 "{fcm.googleapis.com, *.push.services.mozilla.com, *.notify.windows.com, web.push.apple.com, "
+			 "*.push.apple.com}",
+			 CFGF_NONE),
+	    CFG_INT("push_per_minute", 10, CFGF_NONE),
+	    CFG_INT("push_per_hour", 30, CFGF_NONE),
 	    CFG_END(),
 	};
 	static const struct {

@@ -19,6 +19,12 @@ const char *const decision_names[DECISION__COUNT] = {
     [DECISION_DENY] = "deny", [DECISION_CANCEL] = "cancel",
 };
 
+const char *const push_kind_names[PUSH_KIND__COUNT] = {
+    [PUSH_CARD] = "card",
+    [PUSH_CLEAR] = "clear",
+    [PUSH_SUMMARY] = "summary",
+};
+
 enum artifact artifact_find(const char *name)
 {
 	int i = 0;

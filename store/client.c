@@ -13,10 +13,8 @@
 #include <unistd.h>
 
 static const char *const role_names[ST_ROLE__COUNT] = {
-    [ST_ROLE_FCGI] = "fcgi",
-    [ST_ROLE_GATEWAY] = "gateway",
-    [ST_ROLE_STEWARD] = "steward",
-    [ST_ROLE_ADMIN] = "admin",
+    [ST_ROLE_FCGI] = "fcgi",   [ST_ROLE_GATEWAY] = "gateway", [ST_ROLE_STEWARD] = "steward",
+    [ST_ROLE_ADMIN] = "admin", [ST_ROLE_PUSH] = "push",
 };
 
 const char *client_role(const struct st_from *c)
@@ -39,10 +37,10 @@ static void note(struct server *sv, struct pace *pace, struct audit_line l)
 	audit_note(sv->audit, store_now(sv->store), &l);
 }
 
-/* admin.sock is root's alone, store.sock the three roles'. False: nobody we serve. */
+/* admin.sock is root's alone, store.sock the other roles'. False: nobody we serve. */
 static bool role_of(const struct server *sv, uid_t uid, bool admin, uint8_t *role)
 {
-	static const uint8_t roles[] = {ST_ROLE_FCGI, ST_ROLE_GATEWAY, ST_ROLE_STEWARD};
+	static const uint8_t roles[] = {ST_ROLE_FCGI, ST_ROLE_GATEWAY, ST_ROLE_STEWARD, ST_ROLE_PUSH};
 	*role = ST_ROLE_ADMIN;
 	if (admin)
 		return uid == 0;

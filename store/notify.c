@@ -1,6 +1,7 @@
 /*
  * Subscribers. A run that changed is told of once a batch, after the flush; a gateway hears only of runs that lost
- * their capability, since it has calls to end then and nothing to do otherwise. A subscriber whose socket
+ * their capability, since it has calls to end then and nothing to do otherwise; push only of those about which there is
+ * something to send. A subscriber whose socket
  * is full keeps one entry a run and gets them when it reads again; one that lags behind by too many
  * runs, or does not read for ten seconds, is closed: it asks for everything when it comes back.
  */
@@ -20,8 +21,10 @@ void wakes_add(struct wake_list *l, const struct wake *w)
 	for (size_t i = 0; i < l->n; i++) {
 		if (strcmp(l->v[i].run, w->run) == 0 && strcmp(l->v[i].tenant, w->tenant) == 0) {
 			bool revoked = l->v[i].revoked || w->revoked;
+			bool push = l->v[i].push || w->push;
 			l->v[i] = *w;
 			l->v[i].revoked = revoked;
+			l->v[i].push = push;
 			return;
 		}
 	}
@@ -82,6 +85,8 @@ void notify_more(struct st_from *c)
 static bool wants(const struct st_from *c, const struct wake *w)
 {
 	if (c->wire.role == ST_ROLE_GATEWAY && !w->revoked)
+		return false;
+	if (c->wire.role == ST_ROLE_PUSH && !w->push)
 		return false;
 	return (c->tenant[0] == '\0' || strcmp(c->tenant, w->tenant) == 0) &&
 	       (c->run[0] == '\0' || strcmp(c->run, w->run) == 0);

@@ -48,6 +48,7 @@ struct store;
 struct wake {
 	bool set;
 	bool revoked; /* its capability was taken away */
+	bool push;    /* there is something to push about it */
 	uint8_t state;
 	uint64_t last_sequence;
 	char tenant[STORE_ID], run[STORE_ID];

@@ -38,7 +38,7 @@ static void frame(int fd, const uint8_t *buf, size_t n)
 
 static int make_conf(const struct rig *r)
 {
-	static const char *const names[] = {"fcgi", "gateway", "steward"};
+	static const char *const names[] = {"fcgi", "gateway", "steward", "push"};
 	uint8_t buf[4096];
 	int fd = bundle_new("conf");
 	struct cf_global g = {.run_dir = r->dir,
@@ -56,7 +56,7 @@ static int make_conf(const struct rig *r)
 	frame(fd, buf, cf_put_global(buf, sizeof buf, 0, &g));
 	struct cf_role stored = {.name = "stored", .uid = RIG_UID, .gid = RIG_UID};
 	frame(fd, buf, cf_put_role(buf, sizeof buf, 0, &stored));
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		struct cf_role m = {.name = names[i], .uid = rig_uid((enum rig_role)i), .gid = RIG_UID};
 		frame(fd, buf, cf_put_role(buf, sizeof buf, 0, &m));
 	}

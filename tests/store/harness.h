@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum rig_role { RIG_FCGI, RIG_GATEWAY, RIG_STEWARD, RIG_ADMIN, RIG_NOBODY, RIG_ROLE__COUNT };
+enum rig_role { RIG_FCGI, RIG_GATEWAY, RIG_STEWARD, RIG_PUSH, RIG_ADMIN, RIG_NOBODY, RIG_ROLE__COUNT };
 enum { RIG_UID = 61000 /* stored's; the roles' follow */ };
 
 struct rig {

@@ -31,11 +31,8 @@
 static const struct {
 	const char *name;
 	enum rig_role role;
-} roles[] = {{"fcgi", RIG_FCGI},
-	     {"gateway", RIG_GATEWAY},
-	     {"steward", RIG_STEWARD},
-	     {"admin", RIG_ADMIN},
-	     {"nobody", RIG_NOBODY}};
+} roles[] = {{"fcgi", RIG_FCGI}, {"gateway", RIG_GATEWAY}, {"steward", RIG_STEWARD},
+	     {"push", RIG_PUSH}, {"admin", RIG_ADMIN},     {"nobody", RIG_NOBODY}};
 
 static unsigned failures;
 
