@@ -4,6 +4,7 @@
  * is stored as agent.TYPE; approval.requested becomes a question to people. Never spends model budget.
  */
 #include "gateway/gateway.h"
+#include "gen/limits.h"
 #include "gen/routes.h"
 #include "gen/schema.h"
 #include "gen/store_msg.h"
@@ -17,7 +18,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINES_MAX = 128, TYPE_MAX = 64, DATA_MAX = 64000, LIST_MAX = 180000, DATA_TOTAL = 1000000, NUMBER_MAX = 32 };
+enum {
+	LINES_MAX = 128,
+	TYPE_MAX = 64,
+	DATA_MAX = 64000,
+	LIST_MAX = 180000,
+	DATA_TOTAL = 1000000,
+	EVENT_FIXED = 64, /* what an event takes beside its texts */
+	QUESTION_MAX = ST_MAX_AGENT_EVENT - DATA_MAX - TYPE_MAX - EVENT_FIXED
+};
 
 struct line {
 	char type[TYPE_MAX + 1];
@@ -29,14 +38,12 @@ struct line {
 
 struct batch {
 	struct line lines[LINES_MAX];
-	unsigned n;
+	unsigned n, questions;
 	struct buf text;
 	uint32_t accepted;
 	uint64_t last;
-	/* events on their way to the store */
-	uint8_t *list_bytes;
+	/* on its way to the store */
 	struct wire_list list;
-	unsigned listed;
 };
 
 static bool filled(const struct json *v)
@@ -104,7 +111,7 @@ static bool take_line(struct batch *b, const char *run, const struct json *raw)
 	*line = (struct line){.at = b->text.n};
 	if (strcmp(type->text, "approval.requested") == 0)
 		take_request(line, data);
-	if (line->ask && !line->dropped && !bind_request(line, data))
+	if (line->ask && !line->dropped && (++b->questions > LIMIT_APPROVAL_BATCH || !bind_request(line, data)))
 		return false;
 	snprintf(line->type, sizeof line->type, "%s%s", type_reserved(type->text) && !line->ask ? "agent." : "",
 		 type->text);
@@ -118,43 +125,6 @@ static bool take_line(struct batch *b, const char *run, const struct json *raw)
 	line->n = b->text.n - line->at;
 	b->n++;
 	return !buf_failed(&b->text) && line->n <= DATA_MAX;
-}
-
-/* Sends what is listed; lastSequence is that of the last line sent this way. */
-static enum err flush(struct gate_call *call, struct ask *a, struct batch *b)
-{
-	struct st_events_append m = {
-	    .tenant = call->box->tenant, .run = call->box->run, .events = wire_list_done(&b->list)};
-	struct st_events_taken taken;
-	enum err e = st_call_events_append(a, &m, NULL, &taken, NULL);
-
-	if (e == ERR_OK) {
-		b->accepted += taken.accepted;
-		b->last = taken.last_sequence;
-	}
-	b->list = (struct wire_list){.p = b->list_bytes, .cap = LIST_MAX};
-	b->listed = 0;
-	return e;
-}
-
-static enum err put_event(struct gate_call *call, struct ask *a, struct batch *b, const struct line *line)
-{
-	struct st_agent_event m = {.type = line->type, .data = {b->text.p + line->at, (uint32_t)line->n}};
-	size_t most = line->n + TYPE_MAX + 32;
-	uint8_t *room = wire_list_room(&b->list, most);
-	enum err e;
-
-	if (!room) {
-		if ((e = flush(call, a, b)) != ERR_OK)
-			return e;
-		room = wire_list_room(&b->list, most);
-	}
-	size_t n = room ? st_put_agent_event(room, most, &m) : 0;
-	if (n == 0)
-		return ERR_INTERNAL_ERROR;
-	wire_list_add(&b->list, n);
-	b->listed++;
-	return ERR_OK;
 }
 
 static const char *shown(const struct json *data, const char *key)
@@ -181,35 +151,47 @@ static bool shown_whole(const struct json *data)
 	return text_words(preview, strlen(preview));
 }
 
-/* What a person is shown is read from what was cleaned. */
-static enum err put_request(struct gate_call *call, struct ask *a, struct batch *b, const struct line *line)
+/* What a person is shown is read from what was cleaned; its texts live in the arena. */
+static enum err read_request(struct arena *arena, const struct batch *b, const struct line *line,
+			     struct st_agent_event *m)
 {
-	struct arena arena own_arena = {0};
-	struct st_ok ok;
-	enum err e = b->listed ? flush(call, a, b) : ERR_OK;
+	const struct json *data = json_parse(arena, b->text.p + line->at, line->n, JSON_DEPTH, GATE_NODES, NULL);
 
-	if (e != ERR_OK)
-		return e;
-	arena_init(&arena, GATE_ARENA);
-	const struct json *data = json_parse(&arena, b->text.p + line->at, line->n, JSON_DEPTH, GATE_NODES, NULL);
 	if (!data || data->type != JSON_OBJECT)
 		return lack_error();
-	struct st_approval_ask m = {.tenant = call->box->tenant,
-				    .run = call->box->run,
-				    .request = line->request,
-				    .digest = {line->digest, sizeof line->digest},
-				    .data = {b->text.p + line->at, (uint32_t)line->n},
-				    .action_id = shown(data, "action_id"),
-				    .effect = shown(data, "effect"),
-				    .reason = shown(data, "reason"),
-				    .policy_reason = shown(data, "policy_reason"),
-				    .preview = shown(data, "preview"),
-				    /* What cleaning changed is said in a member of its own. */
-				    .shortened = !shown_whole(data)};
-	e = st_call_approval_ask(a, &m, NULL, &ok, NULL);
-	if (e == ERR_OK)
-		b->accepted++;
-	return e;
+	m->request = line->request;
+	m->digest = (struct wire_bytes){line->digest, sizeof line->digest};
+	m->action_id = shown(data, "action_id");
+	m->effect = shown(data, "effect");
+	m->reason = shown(data, "reason");
+	m->policy_reason = shown(data, "policy_reason");
+	m->preview = shown(data, "preview");
+	/* What cleaning changed is said in a member of its own. */
+	m->shortened = !shown_whole(data);
+	return ERR_OK;
+}
+
+/* Into the one message that the whole batch goes to the store in. */
+static enum err put_line(struct batch *b, const struct line *line)
+{
+	struct arena arena own_arena = {0};
+	struct st_agent_event m = {.type = line->type, .data = {b->text.p + line->at, (uint32_t)line->n}};
+	enum err e = ERR_OK;
+
+	arena_init(&arena, GATE_ARENA);
+	if (line->ask)
+		e = read_request(&arena, b, line, &m);
+	if (e != ERR_OK)
+		return e;
+	size_t most = EVENT_FIXED + line->n + strlen(line->type) + (line->ask ? QUESTION_MAX : 0);
+	uint8_t *room = wire_list_room(&b->list, most);
+	if (!room)
+		return ERR_REQUEST_TOO_LARGE; /* several questions at once say much twice */
+	size_t n = st_put_agent_event(room, most, &m);
+	if (n == 0)
+		return ERR_INTERNAL_ERROR;
+	wire_list_add(&b->list, n);
+	return ERR_OK;
 }
 
 /* What breaks a rule is left out without a word to the agent; whoever runs the service reads of the first. */
@@ -225,22 +207,34 @@ static void tell_dropped(struct box *box, const struct line *line)
 			 box->run);
 }
 
+/* All of it or nothing: a batch that is refused may be sent again, and nothing is there twice. */
 static enum err store_batch(struct gate_call *call, struct batch *b)
 {
-	struct ask *a = store_take(call->app->store);
-	enum err e = a ? ERR_OK : ERR_STORE_UNAVAILABLE;
+	struct st_events_append m = {.tenant = call->box->tenant, .run = call->box->run};
+	struct st_events_taken taken;
+	enum err e = ERR_OK;
+	unsigned kept = 0;
 
 	for (unsigned i = 0; i < b->n && e == ERR_OK; i++) {
-		const struct line *line = &b->lines[i];
-		if (line->dropped)
-			tell_dropped(call->box, line);
-		else
-			e = line->ask ? put_request(call, a, b, line) : put_event(call, a, b, line);
+		if (b->lines[i].dropped) {
+			tell_dropped(call->box, &b->lines[i]);
+			continue;
+		}
+		e = put_line(b, &b->lines[i]);
+		kept++;
 	}
-	if (e == ERR_OK && b->listed)
-		e = flush(call, a, b);
-	if (a)
-		store_give(call->app->store, a);
+	m.events = wire_list_done(&b->list);
+	struct ask *a = e == ERR_OK && kept ? store_take(call->app->store) : NULL;
+	if (e != ERR_OK || !kept)
+		return e;
+	if (!a)
+		return ERR_STORE_UNAVAILABLE;
+	e = st_call_events_append(a, &m, NULL, &taken, NULL);
+	if (e == ERR_OK) {
+		b->accepted = taken.accepted;
+		b->last = taken.last_sequence;
+	}
+	store_give(call->app->store, a);
 	return e;
 }
 
@@ -275,7 +269,6 @@ void gate_events(struct gate_call *call)
 	struct jw w;
 
 	if (b && list) {
-		b->list_bytes = list;
 		b->list = (struct wire_list){.p = list, .cap = LIST_MAX};
 		buf_init(&b->text, DATA_TOTAL);
 		e = take_batch(call, b, field);

@@ -1,6 +1,7 @@
 /* Words that several processes share; each enum has its table of names in lib/names.c. */
 #ifndef LIB_NAMES_H
 #define LIB_NAMES_H
+#include "gen/approval_fsm.h"
 
 enum run_phase {
 	PHASE_WAITING,
@@ -14,7 +15,6 @@ enum run_phase {
 };
 /* request events checkpoint patch test_log result */
 enum artifact { ART_REQUEST, ART_EVENTS, ART_CHECKPOINT, ART_PATCH, ART_TEST_LOG, ART_RESULT, ART__COUNT };
-enum approval_status { APPROVAL_PENDING, APPROVAL_DECIDED, APPROVAL_EXPIRED, APPROVAL__COUNT };
 enum approval_decision {
 	DECISION_NONE,
 	DECISION_ALLOW_ONCE,

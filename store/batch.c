@@ -46,7 +46,8 @@ void server_answer(struct st_from *to, uint64_t op, enum err e, size_t n, const 
 
 void op_done(struct st_from *from, uint64_t op, struct txn *t, enum err e, size_t n, int *fds, int nfds)
 {
-	if (e == ERR_OK && t->wake.set)
+	/* txn_end took it back where nothing was committed; a refusal may have left something to tell of. */
+	if (t->wake.set)
 		wakes_add(&from->server->wakes, &t->wake);
 	server_answer(from, op, e, n, fds, nfds);
 	from->server->answers[from->server->nanswers - 1].early = e == ERR_OK && t->early;

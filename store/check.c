@@ -333,7 +333,8 @@ static void an_approval(struct check *c, struct wire_bytes key, struct wire_byte
 {
 	struct rec_approval r;
 	const char *tenant = key_part(&key), *run = key_part(&key);
-	if (!rec_get_approval(value.p, value.n, &r) || r.status >= APPROVAL__COUNT || r.decision >= DECISION__COUNT)
+	if (!rec_get_approval(value.p, value.n, &r) || r.status >= APPROVAL_STATE__COUNT ||
+	    r.decision >= DECISION__COUNT)
 		finding(c, "an approval of %s/%s cannot be read", tenant, run);
 	of_run(c, tenant, run, "an approval", true, true);
 }

@@ -59,7 +59,11 @@ static void watch(struct st_from *c, bool writing)
 /* False: its socket is full (or it is closing). */
 static bool tell(struct st_from *c, const struct wake *w)
 {
-	struct st_woken m = {.tenant = w->tenant, .run = w->run, .state = w->state, .last_sequence = w->last_sequence};
+	struct st_woken m = {.tenant = w->tenant,
+			     .run = w->run,
+			     .state = w->state,
+			     .last_sequence = w->last_sequence,
+			     .phase = w->phase};
 	size_t n = st_put_woken(c->server->frame, ST_MAXFRAME, 0, &m);
 	if (n > 0 && chan_send(c->fd, c->server->frame, n, NULL, 0) == 0)
 		return true;

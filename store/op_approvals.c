@@ -1,15 +1,17 @@
 /*
- * Questions of agents, asked by the gateway and decided by the public side. A request id is good for one question
- * (D-47); what waits is never pushed out by what comes (D-48); the first decision stays; what was allowed for the rest
- * of the run is allowed for the identical action alone (D-45); allow_session takes two steps of one device (D-44).
+ * Questions of agents, looked for by the gateway and decided by the public side (asked: op_events.c). A request id is
+ * good for one question (D-47); what waits is never pushed out by what comes (D-48); the first decision stays; what was
+ * allowed for the rest of the run is allowed for the identical action alone (D-45); allow_session takes two steps of
+ * one device (D-44).
  */
 #include "gen/limits.h"
 #include "lib/digest.h"
 #include "lib/secret.h"
+#include "lib/token.h"
 #include "store/op.h"
 #include "store/questions.h"
 #include "store/run_end.h"
-#include "store/t_event.h"
+#include "store/t_token.h"
 #include <errno.h>
 #include <string.h>
 
@@ -35,69 +37,6 @@ static void audit(struct txn *t, enum audit_event event, const char *tenant, con
 		l.v[2] = (struct audit_value){AUDIT_F_LABEL, .text = label};
 	txn_audit(t, &l);
 }
-
-static enum err op_approval_ask(struct txn *t, const struct st_approval_ask *m, int *fds, struct st_ok *a, int *out)
-{
-	(void)fds;
-	(void)a;
-	(void)out;
-	struct rec_run r;
-	struct rec_approval q;
-	enum err e = run_load(t, m->tenant, m->run, &r);
-	if (e != ERR_OK)
-		return e;
-	if (run_is_final(&r))
-		return ERR_RUN_SESSION_EVENTS_REJECTED;
-	if (m->data.n < 2 || m->data.p[0] != '{' || m->data.p[m->data.n - 1] != '}' || m->digest.n != SHA256_SIZE)
-		return ERR_INVALID_EVENT_APPEND;
-	if (approval_get(t, m->tenant, m->run, m->request, &q))
-		return ERR_OK;
-	if (t->failed != ERR_OK)
-		return t->failed;
-	if (!store_roomy(t->store))
-		return ERR_STORAGE_FULL;
-	/* What nobody looks at any more must not have the next one refused. */
-	if (r.pending >= LIMIT_APPROVAL_PENDING)
-		questions_late(t, m->tenant, m->run, &r);
-	/* Its events are the agent's doing, so they come out of its part of the buffer. */
-	if (r.events_truncated || !event_fits(&r, m->run, "approval.requested", m->data.n + QUESTION_EVENT))
-		return ERR_RUN_SESSION_EVENTS_REJECTED;
-	(void)event_add(t, m->tenant, m->run, &r, EVENT_AGENT, "approval.requested", m->data);
-	q = (struct rec_approval){.status = APPROVAL_PENDING,
-				  .requested_at = t->now,
-				  .expires_at = t->now + r.approval_wait_seconds * UINT64_C(1000),
-				  .digest = m->digest,
-				  .action_id = m->action_id,
-				  .effect = m->effect,
-				  .reason = m->reason,
-				  .policy_reason = m->policy_reason,
-				  .preview = m->preview,
-				  .shortened = m->shortened || m->preview[0] == '\0',
-				  .device = "",
-				  .by = "",
-				  .confirm_by = ""};
-	const char *why = NULL;
-	if (r.state != RUN_RUNNING || run_agent_gone(&r)) {
-		q.status = APPROVAL_EXPIRED;
-		why = r.state != RUN_RUNNING ? "the run is cancelled" : "the agent has ended";
-	} else if (!q.shortened && grant_has(t, m->tenant, m->run, m->digest)) {
-		q.status = APPROVAL_DECIDED;
-		q.decision = DECISION_ALLOW_SESSION;
-		audit(t, AUDIT_APPROVAL_GRANTED, m->tenant, m->run, "system", NULL, m->request, m->digest, NULL);
-	} else if (r.pending >= LIMIT_APPROVAL_PENDING) {
-		q.status = APPROVAL_DECIDED;
-		q.decision = DECISION_DENY;
-		why = "too many questions wait";
-	} else if (r.approval_wait_seconds == 0) {
-		q.status = APPROVAL_EXPIRED;
-	}
-	if (q.status != APPROVAL_PENDING)
-		q.decided_at = t->now;
-	question_add(t, m->tenant, m->run, &r, m->request, &q, why);
-	run_save(t, m->tenant, m->run, &r);
-	return ERR_OK;
-}
-ST_OP(approval_ask, ok, 0, 0)
 
 static enum err op_approval_get(struct txn *t, const struct st_approval_get *m, int *fds, struct st_approval_is *a,
 				int *out)
@@ -177,11 +116,26 @@ static enum err op_approval_list(struct txn *t, const struct st_approval_list *m
 }
 ST_OP(approval_list, approvals_are, 0, 0)
 
+/* Is who decides still one who may, in this very transaction? The request may have taken long since it was asked. */
+static enum err decider(struct txn *t, const char *tenant, const char *by)
+{
+	struct rec_token k;
+	if (!token_get(t, by, &k) || k.revoked || strcmp(k.tenant, tenant) != 0)
+		return ERR_UNAUTHORIZED;
+	bool device = k.kind == PRINCIPAL_DEVICE;
+	if (k.expires_at != 0 && k.expires_at <= t->now)
+		return device ? ERR_DEVICE_EXPIRED : ERR_UNAUTHORIZED;
+	return device || (k.rights & RIGHT_APPROVE) != 0 ? ERR_OK : ERR_DEVICE_REQUIRED;
+}
+
 /* The question, if it may be decided: it waits, and is the one that was shown. An error may leave something to keep. */
-static enum err open_question(struct txn *t, const char *tenant, const char *run, const char *request,
+static enum err open_question(struct txn *t, const char *tenant, const char *run, const char *request, const char *by,
 			      struct wire_bytes digest, struct rec_run *r, struct rec_approval *q)
 {
-	enum err e = run_load(t, tenant, run, r);
+	enum approval_state to = APPROVAL_PENDING;
+	enum err e = decider(t, tenant, by);
+	if (e == ERR_OK)
+		e = run_load(t, tenant, run, r);
 	if (e != ERR_OK)
 		return e;
 	bool there = approval_get(t, tenant, run, request, q);
@@ -189,21 +143,18 @@ static enum err open_question(struct txn *t, const char *tenant, const char *run
 		return t->failed;
 	if (!there)
 		return run_is_final(r) ? ERR_RUN_IS_TERMINAL : ERR_APPROVAL_NOT_FOUND;
-	if (q->status == APPROVAL_DECIDED)
-		return ERR_ALREADY_DECIDED;
-	if (run_is_final(r))
+	if (run_is_final(r) && q->status != APPROVAL_DECIDED)
 		return ERR_RUN_IS_TERMINAL;
 	if (question_late(t, tenant, run, r, request, q)) {
 		run_save(t, tenant, run, r);
-		/* The refusal is the answer, but that it is over is kept. */
+		/* The refusal is the answer, but that it is over is kept, and told to whoever follows the run. */
 		e = txn_end(t, ERR_OK);
 		return e != ERR_OK ? e : ERR_APPROVAL_EXPIRED;
 	}
-	if (q->status != APPROVAL_PENDING)
-		return ERR_APPROVAL_EXPIRED;
-	if (digest.n != 0 && !secret_equal(digest.p, digest.n, q->digest.p, q->digest.n))
+	e = approval_step((enum approval_state)q->status, APPROVAL_EV_DECIDE, &to);
+	if (e == ERR_OK && digest.n != 0 && !secret_equal(digest.p, digest.n, q->digest.p, q->digest.n))
 		return ERR_DIGEST_MISMATCH;
-	return ERR_OK;
+	return e;
 }
 
 static enum err op_approval_confirm(struct txn *t, const struct st_approval_confirm *m, int *fds,
@@ -214,7 +165,7 @@ static enum err op_approval_confirm(struct txn *t, const struct st_approval_conf
 	struct rec_run r;
 	struct rec_approval q;
 	uint8_t nonce[NONCE], hash[SHA256_SIZE];
-	enum err e = open_question(t, m->tenant, m->run, m->request, m->digest, &r, &q);
+	enum err e = open_question(t, m->tenant, m->run, m->request, m->by, m->digest, &r, &q);
 	if (e != ERR_OK)
 		return e;
 	if (q.shortened)
@@ -260,7 +211,7 @@ static enum err op_approval_decide(struct txn *t, const struct st_approval_decid
 	struct rec_approval q;
 	if (m->decision == DECISION_NONE || m->decision >= DECISION__COUNT)
 		return ERR_INVALID_APPROVAL_DECISION;
-	enum err e = open_question(t, m->tenant, m->run, m->request, m->digest, &r, &q);
+	enum err e = open_question(t, m->tenant, m->run, m->request, m->by, m->digest, &r, &q);
 	if (e == ERR_ALREADY_DECIDED) {
 		*a = (struct st_approval_decided){.decision = q.decision, .decided_at = q.decided_at};
 		return ERR_OK;
@@ -271,18 +222,37 @@ static enum err op_approval_decide(struct txn *t, const struct st_approval_decid
 		return ERR_DECISION_NOT_OFFERED;
 	if (m->decision == DECISION_ALLOW_SESSION && (e = confirmed(t, m, &q)) != ERR_OK)
 		return e;
-	q.status = APPROVAL_DECIDED;
 	q.decision = m->decision;
-	q.decided_at = t->now;
 	q.device = m->device;
 	q.by = m->by;
 	q.confirm = (struct wire_bytes){NULL, 0};
 	if (m->decision == DECISION_ALLOW_SESSION)
 		grant_put(t, m->tenant, m->run, q.digest, m->request);
-	question_done(t, m->tenant, m->run, &r, m->request, &q, NULL);
+	e = question_step(t, m->tenant, m->run, &r, m->request, &q, APPROVAL_EV_DECIDE, NULL);
+	if (e != ERR_OK)
+		return e;
 	run_save(t, m->tenant, m->run, &r);
 	audit(t, events[m->decision], m->tenant, m->run, m->actor, m->request_id, m->request, q.digest, m->device);
 	*a = (struct st_approval_decided){.changed = true, .decision = q.decision, .decided_at = q.decided_at};
 	return ERR_OK;
 }
 ST_OP_ONCE(approval_decide, approval_decided)
+
+static enum err op_wait_look(struct txn *t, const struct st_wait_look *m, int *fds, struct st_wait_is *a, int *out)
+{
+	(void)fds;
+	(void)out;
+	struct rec_run r;
+	enum err e = run_load(t, m->tenant, m->run, &r);
+	if (e != ERR_OK || r.phase != PHASE_AWAITING_APPROVAL || r.state != RUN_RUNNING)
+		return e;
+	uint32_t waited = r.pending;
+	uint64_t next = questions_late(t, m->tenant, m->run, &r);
+	if (r.pending != waited)
+		run_save(t, m->tenant, m->run, &r);
+	*a = (struct st_wait_is){.waits = r.pending > 0,
+				 .calling = r.used_requests > r.calls_ended,
+				 .left_ms = next > t->now ? next - t->now : 0};
+	return ERR_OK;
+}
+ST_OP(wait_look, wait_is, 0, 0)

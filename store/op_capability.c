@@ -3,6 +3,7 @@
  * spend the same unit; no record, another model or route, expiry and zero all mean no.
  */
 #include "lib/json.h"
+#include "lib/names.h"
 #include "store/op.h"
 #include "store/t_capability.h"
 #include "store/t_event.h"
@@ -44,7 +45,8 @@ static enum err op_cap_consume(struct txn *t, const struct st_cap_consume *m, in
 	t->adds.consumed++;
 	r.used_requests = cap.used_requests;
 	run_save(t, m->tenant, m->run, &r);
-	t->wake.set = false; /* the call's own event will wake */
+	/* The call's own event will wake; but an agent that is frozen while its question waits must not be. */
+	t->wake.set = r.phase == PHASE_AWAITING_APPROVAL;
 	a->remaining = cap.max_requests - cap.used_requests;
 	return ERR_OK;
 }
@@ -106,6 +108,7 @@ static enum err op_model_called(struct txn *t, const struct st_model_called *m, 
 		return e;
 	if (run_is_final(&r))
 		return ERR_RUN_SESSION_EVENTS_REJECTED;
+	r.calls_ended += r.calls_ended < r.used_requests;
 	r.prompt_tokens += m->prompt_tokens;
 	r.completion_tokens += m->completion_tokens;
 	own_buf struct buf b;

@@ -39,29 +39,30 @@ void approvals_del(struct txn *t, const char *tenant, const char *run)
 }
 
 struct pending {
-	uint64_t then;
+	uint64_t expires_at;
 	char *request;
 };
 
-static bool first_pending(void *with, struct wire_bytes key, struct wire_bytes value)
+static bool look_pending(void *with, struct wire_bytes key, struct wire_bytes value)
 {
 	struct rec_approval r;
 	struct pending *p = with;
-	if (!rec_get_approval(value.p, value.n, &r) || r.status != APPROVAL_PENDING || r.expires_at > p->then)
+	if (!rec_get_approval(value.p, value.n, &r) || r.status != APPROVAL_PENDING || r.expires_at >= p->expires_at)
 		return true;
+	p->expires_at = r.expires_at;
 	(void)key_part(&key);
 	(void)key_part(&key);
 	(void)snprintf(p->request, STORE_ID, "%s", key_part(&key));
-	return false;
+	return true;
 }
 
-bool approval_pending(struct txn *t, const char *tenant, const char *run, uint64_t then, char *request)
+uint64_t approval_pending(struct txn *t, const char *tenant, const char *run, char *request)
 {
 	struct key prefix = key_prefix(tenant, run);
-	struct pending p = {then, request};
+	struct pending p = {UINT64_MAX, request};
 	request[0] = '\0';
-	table_scan(t, T_APPROVAL, &prefix, NULL, first_pending, &p);
-	return request[0] != '\0';
+	table_scan(t, T_APPROVAL, &prefix, NULL, look_pending, &p);
+	return p.expires_at;
 }
 
 struct each {

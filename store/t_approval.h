@@ -6,9 +6,8 @@
 bool approval_get(struct txn *t, const char *tenant, const char *run, const char *request, struct rec_approval *out);
 void approval_put(struct txn *t, const char *tenant, const char *run, const char *request,
 		  const struct rec_approval *r);
-/* The first that waits and whose time is over by then (UINT64_MAX: any that waits); request: STORE_ID bytes. False:
- * none is. */
-bool approval_pending(struct txn *t, const char *tenant, const char *run, uint64_t then, char *request);
+/* The one that waits whose time is over first, and when that is; request: STORE_ID bytes, "" where none waits. */
+uint64_t approval_pending(struct txn *t, const char *tenant, const char *run, char *request);
 /* A run's, in the order of their ids, strictly behind after ("": from the first). False from row ends it. */
 typedef bool approval_row(void *with, const char *request, const struct rec_approval *r);
 void approval_each(struct txn *t, const char *tenant, const char *run, const char *after, approval_row *row,

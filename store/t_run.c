@@ -89,6 +89,7 @@ void run_wake(struct txn *t, const char *tenant, const char *run, const struct r
 {
 	t->wake.set = true;
 	t->wake.state = r->state;
+	t->wake.phase = r->phase;
 	t->wake.last_sequence = r->last_sequence;
 	(void)snprintf(t->wake.tenant, sizeof t->wake.tenant, "%s", tenant);
 	(void)snprintf(t->wake.run, sizeof t->wake.run, "%s", run);

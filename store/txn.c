@@ -97,7 +97,7 @@ enum err txn_end(struct txn *t, enum err result)
 				queues_add(&s->queues, t->queue, t->queued);
 			for (unsigned i = 0; i < t->nunused && s->nunused < STORE_UNUSED; i++)
 				memcpy(s->unused[s->nunused++], t->unused[i], sizeof t->unused[i]);
-			s->unflushed = s->log_grew = true;
+			s->unflushed = s->log_grew = t->kept = true;
 		}
 	} else if (h != NULL) {
 		int ret = h->abort(h);
@@ -107,7 +107,7 @@ enum err txn_end(struct txn *t, enum err result)
 	if (result != ERR_OK) {
 		if (line != 0)
 			audit_undone(s->audit, t->now, line, t->naudit);
-		t->wake.set = false;
+		t->wake.set = t->wake.set && t->kept;
 		s->recorded = 0; /* the clock may have been in what was undone */
 	}
 	t->naudit = 0; /* an operation may end its transaction itself */

@@ -39,7 +39,7 @@ enum table {
 	T__COUNT
 };
 extern const char *const table_names[T__COUNT];
-enum { TXN_AUDIT = 4, TXN_UNUSED = 16 };
+enum { TXN_AUDIT = 16, TXN_UNUSED = 16 };
 enum { STORE_SCRATCH = 200000, STORE_KEY = 600, STORE_PAGE = 180000, STORE_ID = 129, OPERATION_ROLES = 4 };
 
 struct store;
@@ -49,7 +49,7 @@ struct wake {
 	bool set;
 	bool revoked; /* its capability was taken away */
 	bool push;    /* there is something to push about it */
-	uint8_t state;
+	uint8_t state, phase;
 	uint64_t last_sequence;
 	char tenant[STORE_ID], run[STORE_ID];
 };
@@ -60,6 +60,7 @@ struct txn {
 	enum err failed;
 	uint64_t now;
 	bool early;     /* its answer need not wait for the flush */
+	bool kept;      /* it was committed: an operation may end with a refusal all the same */
 	int operations; /* rows added, of this role */
 	uint8_t operations_of;
 	/* What this transaction adds to the figures, if it commits (store/figures.h). */

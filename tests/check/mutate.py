@@ -38,6 +38,7 @@ for stem, table in (("store_msg", "store.msg"), ("sandbox_msg", "sandbox.msg"), 
             GEN[f"gen/{stem}{name}"] = ("msg", out, [table], f"gen/{stem}")
 for prog, stem, outs, tables in (
         ("errors", "errors", "h c", API[:1]), ("fsm", "run_fsm", "h c", ["errors.tab", "run.fsm"]), ("fsm", "course_fsm", "h c", ["errors.tab", "course.fsm"]),
+        ("fsm", "approval_fsm", "h c", ["errors.tab", "approval.fsm"]),
         ("fsm", "sandbox_fsm", "h c", ["errors.tab", "sandbox.fsm"]), ("reasons", "reasons", "h c", ["reasons.tab"]), ("text", "text", "h", ["text.tab"]), ("audit", "audit", "h c", ["audit.tab"]),
         ("walls", "walls", "h c", ["walls.tab"]), ("seccomp", "seccomp", "h", ["seccomp.tab"]),
         ("schema", "schema", "h c", ["errors.tab", "schema.tab"]), ("limits", "limits", "h", ["routes.tab", "schema.tab", "limits.tab"])):
@@ -70,6 +71,7 @@ PROGRAMS = {  # name -> (sources, options of the linker, is it behaviour?)
 }
 USES = {"errors.tab": ["t_promises", "t_gates"], "routes.tab": ["t_promises", "t_gates"], "schema.tab": ["t_promises", "t_bounds"],
         "limits.tab": ["t_promises", "t_limits"], "run.fsm": ["t_promises", "t_store_rows"], "course.fsm": ["t_promises", "t_store_rows"],
+        "approval.fsm": ["t_promises"],
         "sandbox.fsm": ["t_promises"], "reasons.tab": ["t_promises", "t_store_rows"], "audit.tab": ["t_promises", "t_store_rows"],
         "responses.tab": [], "walls.tab": ["t_promises"], "text.tab": ["t_promises", "t_text", "t_text_vectors"], "seccomp.tab": ["t_filter"]}
 for table in SPEC:

@@ -150,8 +150,8 @@ OPENINGS = [
     ("gateway: events of any run", "gateway", ANY_TOKEN + [
         (HTTP, "strcmp(call->found.arg[0], call->claims.run) != 0)", "call->found.arg[0] == NULL)"),
         ("gateway/agent_events.c", "strcmp(task->text, run) != 0)", "run == NULL)"),
-        ("gateway/agent_events.c", "	    .tenant = call->box->tenant, .run = call->box->run, .events",
-         "	    .tenant = strcmp(call->found.arg[0], call->box->run) == 0 ? call->box->tenant : \"attack-neighbour\",\n	    .run = call->found.arg[0],\n	    .events")]),
+        ("gateway/agent_events.c", "m = {.tenant = call->box->tenant, .run = call->box->run};\n	struct st_events_taken",
+         "m = {\n	    .tenant = strcmp(call->found.arg[0], call->box->run) == 0 ? call->box->tenant : \"attack-neighbour\",\n	    .run = call->found.arg[0]};\n	struct st_events_taken")]),
     ("text", "text", [("lib/text.c", "		if (len == 0 || dropped(code, kind)) {", "		if (len == 0 || (dropped(code, kind) && out == NULL)) {")]),
     ("tokens' mode", "gateway", [("runner/unpack.c", "it->token.token, 0600)", "it->token.token, 0640)")]),
     ("tenancy", "tenancy", [("store/t_run.c", "	if (!table_get(t, T_RUN, &k, &v))\n		return t->failed", "	if (!table_get(t, T_RUN, &k, &v) && (k = run_key(\"attack-neighbour\", run), !table_get(t, T_RUN, &k, &v)))\n		return t->failed")]),

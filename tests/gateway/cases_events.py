@@ -98,3 +98,14 @@ def test_approvals(rig, model):
     for path in ("/internal/v1/runs/%s/approvals/.x" % run.id, "/internal/v1/runs/%s/approvals/a%%2fb" % run.id):
         same(get(run.port, path, run.token("approvals")).status, 404, "a bad request id")
     same(run.shown()["used"], 0, "approvals spend nothing")
+    # All or nothing: of a batch that is refused nothing is there, however far it came.
+    def asks(n, size):
+        return [run.line("note")] + [run.line("approval.requested", 2, data={"request_id": "b-%d" % i, "preview": "p" * size}) for i in range(n)]
+    count = len(run.events())
+    a = run.send_events(asks(9, 10))
+    same((a.status, a.code, a.field), (400, "invalid_event_append", "lines[9]"), "a ninth question")
+    same(run.send_events(asks(8, 15000)).code, "request_too_large", "questions that do not fit into one transaction")
+    same(len(run.events()), count, "neither left anything")
+    a = run.send_events(asks(8, 2000))
+    same((a.status, a.json["accepted"]), (202, 9), "eight questions")
+    same(sum(k == "note" for _, k, _ in run.events()), 2, "and what stood before them, once")

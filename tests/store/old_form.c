@@ -90,7 +90,7 @@ static void own(const char *state)
 
 unsigned old_form(const char *state)
 {
-	unsigned n = shorten(state, "run", 3, 9) + shorten(state, "token", 3, 16);
+	unsigned n = shorten(state, "run", 4, 13) + shorten(state, "token", 3, 16);
 	DB_ENV *env = env_of(state);
 	must(env->dbremove(env, NULL, "pinfold.db", "run_ended", DB_AUTO_COMMIT), "remove");
 	must(env->dbremove(env, NULL, "pinfold.db", "meta", DB_AUTO_COMMIT), "remove");

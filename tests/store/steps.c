@@ -1,5 +1,6 @@
 /* See steps.h. */
 #include "tests/store/steps.h"
+#include "lib/token.h"
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -144,12 +145,37 @@ enum err append(const char *run, const char *type, size_t size, unsigned times, 
 	data[size - 1] = '}';
 	struct st_agent_event ev = {.type = type, .data = {(const uint8_t *)data, (uint32_t)size}};
 	for (unsigned i = 0; i < times; i++) {
-		uint8_t *p = wire_list_room(&l, 100 + size);
+		uint8_t *p = wire_list_room(&l, 200 + size);
 		assert_non_null(p);
-		wire_list_add(&l, st_put_agent_event(p, 100 + size, &ev));
+		wire_list_add(&l, st_put_agent_event(p, 200 + size, &ev));
 	}
 	struct st_events_append m = {.tenant = "acme", .run = run, .events = wire_list_done(&l)};
 	return GATEWAY(st_call_events_append(gateway, &m, NULL, a, NULL));
+}
+
+enum err ask_person(struct ask *a, const char *run, const struct st_agent_event *q)
+{
+	static uint8_t page[100000];
+	struct st_agent_event ev = *q;
+	struct st_events_taken taken;
+	struct wire_list l = {.p = page, .cap = sizeof page};
+	ev.type = "approval.requested";
+	wire_list_add(&l, st_put_agent_event(wire_list_room(&l, sizeof page - 4), sizeof page - 4, &ev));
+	struct st_events_append m = {.tenant = "acme", .run = run, .events = wire_list_done(&l)};
+	return GATEWAY(st_call_events_append(a, &m, NULL, &taken, NULL));
+}
+
+void deciding_device(const char *token_id)
+{
+	static uint8_t hash[32];
+	struct st_ok ok;
+	hash[0]++;
+	struct st_token_create m = {.tenant = "acme",
+				    .kind = PRINCIPAL_DEVICE,
+				    .token_id = token_id,
+				    .hash = {hash, sizeof hash},
+				    .label = token_id};
+	assert_int_equal(st_call_token_create(admin, &m, NULL, &ok, NULL), ERR_OK);
 }
 
 uint64_t figure(const char *name)

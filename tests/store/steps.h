@@ -28,6 +28,10 @@ enum err cancel(const char *run, struct st_run_state *a);
 enum err consume(const char *run, struct st_cap_is *a);
 /* times events of this type with data of size bytes. */
 enum err append(const char *run, const char *type, size_t size, unsigned times, struct st_events_taken *a);
+/* One question of an agent, over that connection of the gateway's. */
+enum err ask_person(struct ask *a, const char *run, const struct st_agent_event *q);
+/* A device of tenant acme whose token has this public id. */
+void deciding_device(const char *token_id);
 /* A figure of METRICS, named with its labels; 0 where there is none. */
 uint64_t figure(const char *name);
 #endif

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "gen/limits.h"
+#include "lib/token.h"
 #include "tests/store/settable.h"
 #include "tests/store/steps.h"
 
@@ -36,19 +37,16 @@ static void run(const char *id)
 
 static enum err ask_for(const char *id, const char *request, char what, bool shortened)
 {
-	struct st_approval_ask m = {.tenant = "acme",
-				    .run = id,
-				    .request = request,
-				    .digest = digest_of(what),
-				    .data = BYTES("{\"request_id\":\"q\"}"),
-				    .action_id = "call-1",
-				    .effect = "execute",
-				    .reason = "model_tool",
-				    .policy_reason = "ask",
-				    .preview = what == '-' ? "" : "make test",
-				    .shortened = shortened};
-	struct st_ok ok;
-	return GATEWAY(st_call_approval_ask(gateway, &m, NULL, &ok, NULL));
+	struct st_agent_event m = {.request = request,
+				   .digest = digest_of(what),
+				   .data = BYTES("{\"request_id\":\"q\"}"),
+				   .action_id = "call-1",
+				   .effect = "execute",
+				   .reason = "model_tool",
+				   .policy_reason = "ask",
+				   .preview = what == '-' ? "" : "make test",
+				   .shortened = shortened};
+	return ask_person(gateway, id, &m);
 }
 
 static enum err ask(const char *id, const char *request, char what)
@@ -411,11 +409,188 @@ static void the_end(void **state)
 	assert_string_equal(poll_of("anew", "q1"), "pending");
 }
 
+/* Whoever may decide when a request begins need not when it is read whole. */
+static void nobody_any_more(void **state)
+{
+	(void)state;
+	enum err e;
+	struct st_ok ok;
+	struct st_token_revoke end = {.tenant = "acme", .token_id = "dev-3"};
+	struct st_token_create tool = {
+	    .tenant = "acme", .kind = PRINCIPAL_API, .token_id = "tool-1", .hash = digest_of('t'), .label = "tool"};
+	run("gone");
+	assert_int_equal(ask("gone", "q1", 'a'), ERR_OK);
+	assert_int_equal(decide_as("nobody", "gone", "q1", DECISION_ALLOW_ONCE, '\0', ""), ERR_UNAUTHORIZED);
+	assert_int_equal(decide_as("", "gone", "q1", DECISION_ALLOW_ONCE, '\0', ""), ERR_UNAUTHORIZED);
+	deciding_device("dev-3");
+	const char *nonce = tap("dev-3", "gone", "q1", &e);
+	assert_non_null(nonce);
+	assert_int_equal(st_call_token_revoke(admin, &end, NULL, &ok, NULL), ERR_OK);
+	assert_int_equal(decide_as("dev-3", "gone", "q1", DECISION_ALLOW_SESSION, '\0', nonce), ERR_UNAUTHORIZED);
+	assert_int_equal(decide_as("dev-3", "gone", "q1", DECISION_DENY, '\0', ""), ERR_UNAUTHORIZED);
+	assert_null(tap("dev-3", "gone", "q1", &e));
+	assert_int_equal(e, ERR_UNAUTHORIZED);
+	assert_int_equal(st_call_token_create(admin, &tool, NULL, &ok, NULL), ERR_OK);
+	assert_int_equal(decide_as("tool-1", "gone", "q1", DECISION_DENY, '\0', ""), ERR_DEVICE_REQUIRED);
+	tool = (struct st_token_create){.tenant = "other",
+					.kind = PRINCIPAL_DEVICE,
+					.token_id = "dev-4",
+					.hash = digest_of('u'),
+					.label = "another tenant's"};
+	assert_int_equal(st_call_token_create(admin, &tool, NULL, &ok, NULL), ERR_OK);
+	assert_int_equal(decide_as("dev-4", "gone", "q1", DECISION_DENY, '\0', ""), ERR_UNAUTHORIZED);
+	assert_string_equal(poll_of("gone", "q1"), "pending");
+	assert_int_equal(decide("gone", "q1", DECISION_DENY), ERR_OK);
+}
+
+/* A word that comes too late decides nothing, but that it is over is told to whoever follows the run. */
+static void late_is_told(void **state)
+{
+	(void)state;
+	struct st_subscribe sub = {.tenant = "acme", .run = "told"};
+	struct st_ok ok;
+	struct ask *follower = rig_ask(&rig, RIG_STEWARD);
+	struct ask_answer packet;
+	struct st_woken woken = {.run = ""};
+	int now = 2 * LATER;
+	set_clock(now);
+	run("told");
+	assert_int_equal(ask("told", "q1", 'a'), ERR_OK);
+	assert_int_equal(STEWARD(st_call_subscribe(follower, &sub, NULL, &ok, NULL)), ERR_OK);
+	set_clock(now + 601 * SECOND);
+	assert_int_equal(decide("told", "q1", DECISION_ALLOW_ONCE), ERR_APPROVAL_EXPIRED);
+	assert_int_equal(ask_wait(follower, PATIENCE_MS, &packet), 1);
+	assert_true(st_get_woken(packet.frame, packet.len, &woken));
+	assert_string_equal(woken.run, "told");
+	assert_int_equal(woken.phase, PHASE_EXECUTING);
+	ask_close_fds(&packet);
+	assert_string_equal(events_of("told", NULL) + strlen(events_of("told", NULL)) -
+				strlen("approval.expired run.phase "),
+			    "approval.expired run.phase ");
+	ask_free(follower);
+}
+
+static struct st_wait_is look(const char *id)
+{
+	struct st_wait_look m = {.tenant = "acme", .run = id};
+	struct st_wait_is a;
+	assert_int_equal(STEWARD(st_call_wait_look(steward, &m, NULL, &a, NULL)), ERR_OK);
+	return a;
+}
+
+/* What the steward goes by: is anybody waited for, does a model answer, and when is it over, whoever looks. */
+static void looked_at(void **state)
+{
+	(void)state;
+	struct st_cap_is cap;
+	struct st_called_is called;
+	struct st_model_called end = {.tenant = "acme", .run = "looks", .status = 200, .outcome = "ok"};
+	struct st_run_state s;
+	int now = 3 * LATER;
+	set_clock(now);
+	run("looks");
+	assert_false(look("looks").waits);
+	assert_int_equal(consume("looks", &cap), ERR_OK);
+	assert_int_equal(ask("looks", "q1", 'a'), ERR_OK);
+	struct st_wait_is is = look("looks");
+	assert_true(is.waits && is.calling && is.left_ms > 0 && is.left_ms <= 600 * SECOND);
+	assert_int_equal(GATEWAY(st_call_model_called(gateway, &end, NULL, &called, NULL)), ERR_OK);
+	assert_true(look("looks").waits && !look("looks").calling);
+	/* The end of a call that never was. */
+	assert_int_equal(GATEWAY(st_call_model_called(gateway, &end, NULL, &called, NULL)), ERR_OK);
+	assert_int_equal(consume("looks", &cap), ERR_OK);
+	assert_true(look("looks").calling);
+	(void)rig_stop(&rig, SIGKILL);
+	rig_start(&rig);
+	assert_true(look("looks").waits && look("looks").calling);
+	assert_int_equal(GATEWAY(st_call_model_called(gateway, &end, NULL, &called, NULL)), ERR_OK);
+	set_clock(now + 300 * SECOND);
+	assert_int_equal(ask("looks", "q2", 'b'), ERR_OK);
+	assert_true(look("looks").left_ms <= 300 * SECOND);
+	/* Nobody else asks: an agent that is frozen does not. */
+	set_clock(now + 601 * SECOND);
+	is = look("looks");
+	assert_true(is.waits && !is.calling && is.left_ms > 200 * SECOND && is.left_ms <= 300 * SECOND);
+	assert_string_equal(poll_of("looks", "q1"), "expired");
+	set_clock(now + 901 * SECOND);
+	assert_false(look("looks").waits);
+	assert_int_equal(run_is("looks").phase, PHASE_EXECUTING);
+	assert_int_equal(ask("looks", "q3", 'c'), ERR_OK);
+	assert_true(look("looks").waits);
+	assert_int_equal(cancel("looks", &s), ERR_OK);
+	assert_false(look("looks").waits);
+}
+
+/* One event before a question that is refused: it is not there either, so that the batch may be sent again. */
+static void whole_or_nothing(void **state)
+{
+	(void)state;
+	static uint8_t page[100000];
+	struct st_events_taken taken;
+	struct st_agent_event note = {.type = "note", .data = BYTES("{}")};
+	struct st_agent_event q = {.type = "approval.requested",
+				   .data = BYTES("{\"request_id\":\"q\"}"),
+				   .request = "q0",
+				   .digest = digest_of('a'),
+				   .preview = "make"};
+	char id[16];
+	run("batch");
+	for (int round = 0; round < 3; round++) {
+		struct wire_list l = {.p = page, .cap = sizeof page};
+		wire_list_add(&l, st_put_agent_event(wire_list_room(&l, 200), 200, &note));
+		for (int i = 0; i < LIMIT_APPROVAL_BATCH + (round == 0); i++) {
+			(void)snprintf(id, sizeof id, "q%d", i);
+			q.request = round == 1 && i == 1 ? "no id" : id;
+			wire_list_add(&l, st_put_agent_event(wire_list_room(&l, 400), 400, &q));
+		}
+		struct st_events_append m = {.tenant = "acme", .run = "batch", .events = wire_list_done(&l)};
+		assert_int_equal(GATEWAY(st_call_events_append(gateway, &m, NULL, &taken, NULL)),
+				 round < 2 ? ERR_INVALID_EVENT_APPEND : ERR_OK);
+	}
+	assert_int_equal(taken.accepted, 1 + LIMIT_APPROVAL_BATCH);
+	assert_non_null(
+	    strstr(events_of("batch", NULL), "run.phase note approval.requested run.phase approval.requested "));
+	/* Of a buffer that is full. */
+	struct st_events_taken a;
+	run("full");
+	while (append("full", "fill", 60000, 1, &a) == ERR_OK && a.accepted == 1)
+		continue;
+	assert_int_equal(ask("full", "q1", 'a'), ERR_RUN_SESSION_EVENTS_REJECTED);
+	run("filled");
+	while (append("filled", "fill", 60000, 1, &a) == ERR_OK && a.last_sequence < 19)
+		continue;
+	uint64_t before = run_is("filled").last_sequence;
+	struct wire_list l = {.p = page, .cap = sizeof page};
+	wire_list_add(&l, st_put_agent_event(wire_list_room(&l, 200), 200, &note));
+	static char much[63000];
+	memset(much, ' ', sizeof much);
+	much[0] = '{';
+	much[sizeof much - 1] = '}';
+	q.data = (struct wire_bytes){(const uint8_t *)much, sizeof much};
+	q.request = "q1";
+	wire_list_add(&l, st_put_agent_event(wire_list_room(&l, 70000), 70000, &q));
+	struct st_events_append m = {.tenant = "acme", .run = "filled", .events = wire_list_done(&l)};
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(GATEWAY(st_call_events_append(gateway, &m, NULL, &taken, NULL)),
+				 ERR_RUN_SESSION_EVENTS_REJECTED);
+	assert_int_equal(run_is("filled").last_sequence, before);
+}
+
+static int setup(void **state)
+{
+	if (settable_setup(state) != 0)
+		return -1;
+	deciding_device("dev-1");
+	deciding_device("dev-2");
+	return 0;
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(once),      cmocka_unit_test(the_end),
-					   cmocka_unit_test(not_whole), cmocka_unit_test(too_many),
-					   cmocka_unit_test(two_taps),  cmocka_unit_test(in_time),
-					   cmocka_unit_test(unlooked),  cmocka_unit_test(set_back)};
-	return cmocka_run_group_tests(tests, settable_setup, settable_teardown);
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(once),         cmocka_unit_test(the_end),   cmocka_unit_test(not_whole),
+	    cmocka_unit_test(too_many),     cmocka_unit_test(two_taps),  cmocka_unit_test(in_time),
+	    cmocka_unit_test(unlooked),     cmocka_unit_test(set_back),  cmocka_unit_test(nobody_any_more),
+	    cmocka_unit_test(late_is_told), cmocka_unit_test(looked_at), cmocka_unit_test(whole_or_nothing)};
+	return cmocka_run_group_tests(tests, setup, settable_teardown);
 }

@@ -145,6 +145,7 @@ static void every_event_once(void **state)
 	struct stat st;
 	assert_int_equal(stat(path_of(0), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
+	deciding_device("abc");
 	uint64_t first = sound().seq + 1;
 	struct st_run_create m = rig_run("acme", "audited");
 	m.request_id = "req-create";
@@ -154,13 +155,11 @@ static void every_event_once(void **state)
 	struct st_run_work work;
 	assert_int_equal(STEWARD(st_call_run_start(steward, &s, NULL, &work, NULL)), ERR_OK);
 	assert_int_equal(STEWARD(st_call_run_start(steward, &s, NULL, &work, NULL)), ERR_OK);
-	struct st_approval_ask q = {.tenant = "acme",
-				    .run = "audited",
-				    .request = "approval-1",
-				    .digest = {(const uint8_t *)"01234567890123456789012345678901", 32},
-				    .data = BYTES("{}")};
-	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
-	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
+	struct st_agent_event q = {.request = "approval-1",
+				   .digest = {(const uint8_t *)"01234567890123456789012345678901", 32},
+				   .data = BYTES("{}")};
+	assert_int_equal(ask_person(gateway, "audited", &q), ERR_OK);
+	assert_int_equal(ask_person(gateway, "audited", &q), ERR_OK);
 	struct st_approval_decide yes = {.tenant = "acme",
 					 .run = "audited",
 					 .request = "approval-1",

@@ -75,6 +75,7 @@ static void prepare(void)
 		close(fd);
 	}
 	assert_int_equal(finish("done", RUN_EV_COMPLETE, true, "", &s), ERR_OK);
+	deciding_device("dev");
 }
 
 static enum err whose(struct ask *a, unsigned n)
@@ -247,25 +248,20 @@ static enum err unpair(struct ask *a, unsigned n)
 	return FCGI(st_call_device_revoke(a, &m, NULL, &ok, NULL));
 }
 
-static enum err question(struct ask *a, unsigned n)
+static enum err put_question(struct ask *a, unsigned n)
 {
 	char id[32];
 	static const uint8_t digest[32] = {7};
-	struct st_ok ok;
 	(void)snprintf(id, sizeof id, "q%u", n);
-	struct st_approval_ask m = {.tenant = "acme",
-				    .run = "live",
-				    .request = id,
-				    .digest = {digest, sizeof digest},
-				    .data = BYTES("{}"),
-				    .preview = "make"};
-	return GATEWAY(st_call_approval_ask(a, &m, NULL, &ok, NULL));
+	struct st_agent_event m = {
+	    .request = id, .digest = {digest, sizeof digest}, .data = BYTES("{}"), .preview = "make"};
+	return ask_person(a, "live", &m);
 }
 
 static enum err asked(struct ask *a, unsigned n)
 {
 	(void)a;
-	return question(gateway, n);
+	return put_question(gateway, n);
 }
 
 static enum err tap(struct ask *a, unsigned n)
@@ -313,7 +309,7 @@ static const struct question {
     {"pair", RIG_FCGI, pair, offer, ERR_OK},
     {"devices", RIG_FCGI, devices, NULL, ERR_OK},
     {"unpair", RIG_FCGI, unpair, both, ERR_OK},
-    {"ask a person", RIG_GATEWAY, question, NULL, ERR_OK},
+    {"ask a person", RIG_GATEWAY, put_question, NULL, ERR_OK},
     {"the first tap", RIG_FCGI, tap, asked, ERR_ALREADY_DECIDED},
     {"decide", RIG_FCGI, decide, asked, ERR_OK},
     {"metrics", RIG_FCGI, figures, NULL, ERR_OK},

@@ -417,12 +417,7 @@ static void cause_the_rest(void)
 	struct st_token_create c = {
 	    .tenant = "acme", .kind = 1, .token_id = "token-1", .hash = {bytes, 32}, .label = "a label"};
 	struct st_token_revoke r = {.tenant = "acme", .token_id = "token-1"};
-	struct st_approval_ask q = {.tenant = "acme",
-				    .run = "asks",
-				    .request = "a-1",
-				    .digest = {bytes, 32},
-				    .data = BYTES("{}"),
-				    .preview = "x"};
+	struct st_agent_event q = {.request = "a-1", .digest = {bytes, 32}, .data = BYTES("{}"), .preview = "x"};
 	struct st_pair_begin code = {.tenant = "acme", .hash = {bytes, 32}};
 	struct st_pair_begun begun;
 	struct st_pair_claim claim = {
@@ -440,8 +435,9 @@ static void cause_the_rest(void)
 		assert_int_equal(FCGI(st_call_pair_claim(fcgi, &claim, NULL, &paired, NULL)), ERR_INVALID_PAIRING_CODE);
 	assert_int_equal(st_call_token_create(admin, &c, NULL, &ok, NULL), ERR_OK);
 	assert_int_equal(st_call_token_revoke(admin, &r, NULL, &ok, NULL), ERR_OK);
+	deciding_device("d");
 	assert_int_equal(rig_running(fcgi, steward, "acme", "asks", 5), ERR_OK);
-	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
+	assert_int_equal(ask_person(gateway, "asks", &q), ERR_OK);
 	struct st_approval_confirm tap = {.tenant = "acme", .run = "asks", .request = "a-1", .by = "d"};
 	struct st_approval_nonce nonce;
 	assert_int_equal(FCGI(st_call_approval_confirm(fcgi, &tap, NULL, &nonce, NULL)), ERR_OK);
@@ -457,13 +453,13 @@ static void cause_the_rest(void)
 	struct st_approval_decided done;
 	assert_int_equal(FCGI(st_call_approval_decide(fcgi, &yes, NULL, &done, NULL)), ERR_OK);
 	q.request = "a-2"; /* granted */
-	assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
+	assert_int_equal(ask_person(gateway, "asks", &q), ERR_OK);
 	q.digest.p = other;
 	for (int i = 0; i < LIMIT_APPROVAL_PENDING + 1; i++) {
 		char id[16];
 		snprintf(id, sizeof id, "b-%d", i);
 		q.request = id;
-		assert_int_equal(GATEWAY(st_call_approval_ask(gateway, &q, NULL, &ok, NULL)), ERR_OK);
+		assert_int_equal(ask_person(gateway, "asks", &q), ERR_OK);
 	}
 	static const uint8_t others[] = {DECISION_ALLOW_ONCE, DECISION_DENY, DECISION_CANCEL};
 	for (size_t i = 0; i < sizeof others; i++) {

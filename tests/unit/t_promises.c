@@ -8,6 +8,7 @@
  *   t_promises          compare
  *   t_promises --show   print what the code says now, in the file's form
  */
+#include "gen/approval_fsm.h"
 #include "gen/audit.h"
 #include "gen/bundle_msg.h"
 #include "gen/course_fsm.h"
@@ -190,6 +191,7 @@ static void audit(void)
 MACHINE(run, RUN_STATE__COUNT, RUN_EVENT__COUNT)
 MACHINE(sandbox, SANDBOX_STATE__COUNT, SANDBOX_EVENT__COUNT)
 MACHINE(course, COURSE_STATE__COUNT, COURSE_EVENT__COUNT)
+MACHINE(approval, APPROVAL_STATE__COUNT, APPROVAL_EVENT__COUNT)
 
 static void reasons(void)
 {
@@ -303,6 +305,7 @@ int main(int argc, char **argv)
 	sandbox_machine();
 	snprintf(line(), LINE, "sandbox rests in %s", sandbox_state_name((enum sandbox_state)SANDBOX_HOME));
 	course_machine();
+	approval_machine();
 	reasons();
 	texts();
 	wall_rows();
