@@ -461,8 +461,8 @@ static void read_file(struct out *o, const char *file, bool global)
 	    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
 	    CFG_STR("run_token_secret_next", "", CFGF_NONE),
 	    CFG_STR_LIST("push_hosts",
-			 "{fcm.googleapis.com, *.push.services.mozilla.com, *.notify.windows.com, web.push.apple.com, "
-			 "*.push.apple.com}",
+			 "{\"fcm.googleapis.com\", \"*.push.services.mozilla.com\", \"*.notify.windows.com\", "
+			 "\"web.push.apple.com\", \"*.push.apple.com\"}",
 			 CFGF_NONE),
 	    CFG_INT("push_per_minute", 10, CFGF_NONE),
 	    CFG_INT("push_per_hour", 30, CFGF_NONE),
