@@ -16,7 +16,7 @@ enum { CONF_SIZE_MAX = 32 * 1024 * 1024, CONF_ROOMS = 16 };
 
 struct load {
 	struct conf *c;
-	bool global, shared, ended;
+	bool global, shared, push, ended;
 };
 
 static const char *take_global(struct load *l, const uint8_t *f, size_t n)
@@ -135,6 +135,14 @@ static const char *take_agent(struct load *l, const uint8_t *f, size_t n)
 	return NULL;
 }
 
+static const char *take_push(struct load *l, const uint8_t *f, size_t n)
+{
+	if (l->push || !cf_get_push(f, n, &l->c->push))
+		return "malformed PUSH";
+	l->push = true;
+	return NULL;
+}
+
 static const char *take_end(struct load *l, const uint8_t *f, size_t n)
 {
 	struct cf_end m;
@@ -146,7 +154,7 @@ static const char *(*const takers[CONF_ROOMS])(struct load *, const uint8_t *, s
     [CF_GLOBAL] = take_global,     [CF_ROLE] = take_role,       [CF_SHARED_GID] = take_shared_gid,
     [CF_SECRET] = take_secret,     [CF_TENANT] = take_tenant,   [CF_TENANT_CHECK] = take_tenant_check,
     [CF_PROVIDER] = take_provider, [CF_PROFILE] = take_profile, [CF_AGENT] = take_agent,
-    [CF_END] = take_end,
+    [CF_PUSH] = take_push,         [CF_END] = take_end,
 };
 
 /* The next frame of the storage. 1, 0 at the end, -1 malformed. */
@@ -267,6 +275,7 @@ const char *conf_load(struct conf *c, int fd)
 {
 	uint32_t size = 0;
 	memset(c, 0, sizeof *c);
+	c->push = (struct cf_push){.contact = "", .ca_file = ""};
 	const char *why = read_sealed(fd, &c->storage, &size);
 	if (why == NULL)
 		why = decode(c, (struct wire_bytes){.p = c->storage, .n = size});

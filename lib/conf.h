@@ -26,6 +26,7 @@ struct conf_tenant {
 /* Pointers lead into storage that conf_free releases. */
 struct conf {
 	struct cf_global global;
+	struct cf_push push;
 	struct cf_role roles[CONF_ROLES];
 	struct cf_secret secrets[CONF_SECRETS];
 	struct conf_tenant *tenants;

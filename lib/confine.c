@@ -34,6 +34,17 @@ static const struct role {
 			  {"/run/systemd/resolve", LL_READ},
 			  {"/run/resolvconf", LL_READ},
 			  {"/run/NetworkManager", LL_READ}}},
+    /* As the gateway; which ports it may connect to, it says itself (confine_tcp). */
+    [CONFINE_PUSH] = {&filter_push,
+		      LL_BIND_TCP,
+		      false,
+		      {{"/etc", LL_READ},
+		       {"/usr", LL_READ},
+		       {"/lib", LL_READ},
+		       {"/lib64", LL_READ},
+		       {"/run/systemd/resolve", LL_READ},
+		       {"/run/resolvconf", LL_READ},
+		       {"/run/NetworkManager", LL_READ}}},
     [CONFINE_STEWARD] = {&filter_steward, LL_BIND_TCP | LL_CONNECT_TCP, false, {{"/etc/ssl", LL_READ}}},
     [CONFINE_JUDGE] = {&filter_judge, LL_BIND_TCP | LL_CONNECT_TCP, true, {{NULL, 0}}},
     /* It resolves the names of users and groups; the folder of the configuration is given. */

@@ -15,6 +15,7 @@ enum confine_role {
 	CONFINE_FCGI,
 	CONFINE_GATEWAY,
 	CONFINE_STEWARD,
+	CONFINE_PUSH,
 	CONFINE_JUDGE, /* within the steward's */
 	CONFINE_CONF,
 	CONFINE__COUNT
@@ -32,4 +33,7 @@ enum confine_role {
 /* Of this instance, besides what its role always has: folders, n of them. Call it while there is one thread: Landlock
  * holds the caller and what it starts. False with errno: the process must end. */
 bool confine(enum confine_role who, const struct landlock_rule *folders, size_t n);
+/* Before it: connections of TCP to these ports alone, n of them. False with errno; ENOSYS: the kernel has no such wall.
+ */
+bool confine_tcp(const uint16_t *ports, size_t n);
 #endif

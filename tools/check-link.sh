@@ -47,6 +47,7 @@ pinfold-stored   libdb-5.3 libcrypto libyajl
 pinfold-fcgi     libfcgi libcrypto libyajl libunistring
 pinfold-gateway  libmicrohttpd libcurl libcrypto libyajl libunistring libidn2
 pinfold-steward  libgit2 libcrypto libyajl libunistring
+pinfold-push     libcurl libcrypto
 pinfold-conf     libconfuse libcrypto
 pinfold-agent    libcurl libyajl libcrypto
 pinfold          libcurl libconfuse libqrencode libcrypto libyajl libunistring

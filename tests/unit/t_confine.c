@@ -88,14 +88,15 @@ static int start_process(void)
 	return p < 0 ? errno : try(waitpid(p, NULL, 0));
 }
 
-static int reach(bool out)
+/* Port 0 is bound to, another one is connected to. */
+static int reach(uint16_t port)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in a = {
+	    .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int s = socket(AF_INET, SOCK_STREAM, 0);
-	a.sin_port = out ? a.sin_port : 0;
-	return s < 0
-		   ? errno
-		   : try(out ? connect(s, (struct sockaddr *)&a, sizeof a) : bind(s, (struct sockaddr *)&a, sizeof a));
+	return s < 0       ? errno
+	       : port != 0 ? try(connect(s, (struct sockaddr *)&a, sizeof a))
+			   : try(bind(s, (struct sockaddr *)&a, sizeof a));
 }
 
 static const char *const names[TRIES] = {"read /etc",
@@ -133,8 +134,8 @@ static void tries(int *out)
 	    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? errno : 0;
 	out[SIGNAL] = try(kill(getppid(), 0));
 	out[SOCKET] = try(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-	out[CONNECT] = reach(true);
-	out[BIND] = reach(false);
+	out[CONNECT] = reach(1);
+	out[BIND] = reach(0);
 	out[KEEP] = try(mlock(own, sizeof own));
 	struct addrinfo *found = NULL;
 	out[RESOLVE] = getaddrinfo("localhost", "80", NULL, &found) != 0 ? ENOENT : 0;
@@ -165,6 +166,9 @@ static pid_t start(enum confine_role who, int *from, int *go, void (*act)(int ou
 	if (p == 0) {
 		close(in[1]);
 		close(out[0]);
+		const uint16_t port = 443;
+		if (who == CONFINE_PUSH && !confine_tcp(&port, 1) && errno != ENOSYS)
+			_exit(97);
 		if (!confine(who, &mine, who == CONFINE_STORED ? 1 : 0))
 			_exit(99);
 		act(out[1]);
@@ -236,6 +240,23 @@ static void make_code(int out)
 		_exit(98);
 }
 
+static void connect_to_443(int out)
+{
+	int e = reach(443);
+	if (write(out, &e, sizeof e) != (ssize_t)sizeof e)
+		_exit(98);
+}
+
+/* The one port that was named for it; another one is among the tries of its role. */
+static void push_port(void)
+{
+	int from, go, e = 0;
+	pid_t p = start(CONFINE_PUSH, &from, &go, connect_to_443);
+	check(read(from, &e, sizeof e) == (ssize_t)sizeof e && (e == 0 || e == ECONNREFUSED), "push", "port 443", e);
+	check(end(p, go) == 0, "push", "its end", 0);
+	close(from);
+}
+
 /* Any call that it does not need ends it. */
 static void judge(void)
 {
@@ -277,12 +298,17 @@ int main(void)
 				    -1, EPERM, sig, 0,  EAFNOSUPPORT, EAFNOSUPPORT, 0,      ENOENT};
 	const int conf[TRIES] = {0,      no, no,  no, ENOSYS,       ENOSYS,       ENOSYS, ENOSYS, ENOSYS,
 				 ENOSYS, 0,  sig, 0,  EAFNOSUPPORT, EAFNOSUPPORT, 0,      -1};
+	const int push[TRIES] = {0,      no,    no, no, ENOSYS, ENOSYS, ENOSYS,
+				 ENOSYS, EPERM, 0,  0,  sig,    0,      abi >= LL_ABI_TCP ? EACCES : ECONNREFUSED,
+				 ENOSYS, 0};
 	role("stored", CONFINE_STORED, stored);
 	role("fcgi", CONFINE_FCGI, fcgi);
 	role("gateway", CONFINE_GATEWAY, gateway);
 	role("steward", CONFINE_STEWARD, steward);
 	role("conf", CONFINE_CONF, conf);
+	role("push", CONFINE_PUSH, push);
 #ifndef CONFINE_LESS
+	push_port();
 	judge();
 #endif
 	char path[80];

@@ -182,7 +182,8 @@ static void arguments_of_ours(void)
 		     {"gateway", &filter_gateway, true, false, true, true},
 		     {"steward", &filter_steward, false, true, true, false},
 		     {"judge", &filter_judge, false, false, false, false},
-		     {"conf", &filter_conf, false, false, false, true}};
+		     {"conf", &filter_conf, false, false, false, true},
+		     {"push", &filter_push, true, false, true, true}};
 	static const int never[] = {SYS_execve,         SYS_execveat,    SYS_ptrace,           SYS_unshare,
 				    SYS_setns,          SYS_mount,       SYS_clone3,           SYS_bpf,
 				    SYS_io_uring_setup, SYS_userfaultfd, SYS_process_vm_readv, SYS_keyctl,
@@ -239,6 +240,7 @@ int main(void)
 	whole_list("steward", &filter_steward);
 	whole_list("judge", &filter_judge);
 	whole_list("conf", &filter_conf);
+	whole_list("push", &filter_push);
 	arguments_of_ours();
 	arguments_of_boxes();
 	what_does_not_fit();

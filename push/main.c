@@ -1,0 +1,135 @@
+/*
+ * pinfold-push: tells paired devices by Web Push that a question waits, or that it does no more. Besides the gateway
+ * the only process that dials out.
+ *
+ * Theory of operation. One thread, one loop over: sandboxd's pipe (its end is ours), a connection to stored that wakes
+ * us when there is something to send, the transfers of libcurl, and the clock. stored decides what is sent, to whom,
+ * how often and what a failure means, and lends one push at a time for half a minute; here it is encrypted for its
+ * browser alone (seal.c), signed (vapid.c), posted (send.c), and what came of it is told. Nothing is kept: what was
+ * lent and not told is lent again.
+ *
+ * It holds the private key that push services know us by, and no other secret. The address it posts to was chosen by a
+ * browser, so it is a stranger's: it is looked at once more here, and where it leads when it is connected (address.c).
+ * What answers is read for its status alone. A push holds ids and a count (payload.c), never an agent's text.
+ *
+ * Where push is not set up (no push_contact, or no key) it stays, has no way into the network, asks nobody and waits
+ * for its end: sandboxd starts the same children everywhere.
+ */
+#include "lib/conf.h"
+#include "lib/confine.h"
+#include "lib/die.h"
+#include "lib/digest.h"
+#include "lib/place.h"
+#include "push/app.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { HTTPS = 443, MEMORY = 256 << 20, PATIENCE_MS = 3000 };
+
+/* Nothing has to be put away. */
+static void on_term(int sig)
+{
+	(void)sig;
+	_exit(0);
+}
+
+static void set_signals(void)
+{
+	struct sigaction end = {.sa_handler = on_term}, ignore = {.sa_handler = SIG_IGN};
+	if (sigaction(SIGTERM, &end, NULL) != 0 || sigaction(SIGINT, &end, NULL) != 0 ||
+	    sigaction(SIGPIPE, &ignore, NULL) != 0)
+		fatal("signals cannot be set up: %m");
+}
+
+/* What is of the C library's and OpenSSL's own, threads that look up names among it, needs a tenth of this. */
+static bool bound_memory(void)
+{
+#ifdef CONFINE_LESS
+	return true;
+#else
+	const struct rlimit most = {MEMORY, MEMORY};
+	return setrlimit(RLIMIT_DATA, &most) == 0;
+#endif
+}
+
+/* Before the first thread. With no way out it has none to any port. */
+static void confine_push(const struct conf *conf, bool way_out)
+{
+	static char folder[256];
+	const char *file = conf->push.ca_file, *end = strrchr(file, '/');
+	struct landlock_rule certificates = {folder, LL_READ};
+	uint16_t port = conf->push.unsafe_loopback_port != 0 ? conf->push.unsafe_loopback_port : HTTPS;
+	bool own = end != NULL && end != file && (size_t)(end - file) < sizeof folder;
+	if (own)
+		memcpy(folder, file, (size_t)(end - file));
+	if (!digest_start())
+		fatal("OpenSSL does not start: %m");
+	if (!bound_memory() || (!confine_tcp(&port, way_out ? 1 : 0) && errno != ENOSYS) ||
+	    !confine(CONFINE_PUSH, &certificates, own ? 1 : 0))
+		fatal("cannot confine this process: %m");
+}
+
+/* NULL, or why there is no push here. The secret's own copy is gone afterwards. */
+static const char *open_key(struct app *app)
+{
+	struct secrets secrets;
+	if (!secrets_read(&secrets, CHILD_FD_SECRETS))
+		fatal("the secrets that sandboxd passes on are malformed");
+	close(CHILD_FD_SECRETS);
+	const char *why = app->conf.push.contact[0] == '\0'
+			      ? "push_contact is not set"
+			      : vapid_open(&app->vapid, secrets_find(&secrets, "vapid"), app->conf.push.contact);
+	secrets_wipe(&secrets);
+	return why;
+}
+
+/* sandboxd closes it when it ends, and says nothing. */
+static void wait_for_end(void) __attribute__((noreturn));
+static void wait_for_end(void)
+{
+	char byte;
+	ssize_t n;
+	while ((n = read(CHILD_FD_CONTROL, &byte, 1)) > 0 || (n < 0 && errno == EINTR))
+		;
+	_exit(0);
+}
+
+int main(void)
+{
+	static struct app app;
+	char path[200];
+
+	log_open("pinfold-push");
+	clearenv();
+	if (!undumpable())
+		fatal("cannot become undumpable: %m");
+	set_signals();
+	const char *why = conf_load(&app.conf, CHILD_FD_CONFIG);
+	if (why != NULL)
+		fatal("configuration: %s", why);
+	why = open_key(&app);
+	if (why != NULL) {
+		confine_push(&app.conf, false);
+		log_info("there is no push: %s", why);
+		wait_for_end();
+	}
+	confine_push(&app.conf, true);
+	if (app.conf.push.unsafe_loopback_port != 0)
+		log_warn("push_unsafe_loopback_port is set: every push goes to 127.0.0.1:%u, none to a real service",
+			 app.conf.push.unsafe_loopback_port);
+	(void)snprintf(path, sizeof path, "%s/" PLACE_STORE_SOCK, app.conf.global.run_dir);
+	app.store = ask_new(path, PATIENCE_MS);
+	app.subscription = ask_new(path, PATIENCE_MS);
+	app.sender = sender_new(app.conf.push.ca_file, app.conf.push.unsafe_loopback_port);
+	if (app.store == NULL || app.subscription == NULL)
+		fatal("no memory, or the path %s is too long for a socket", path);
+	log_info("ready");
+	for (;;)
+		post_turn(&app);
+}
