@@ -77,6 +77,7 @@ static bool make_text(const char *folder, const char *name, struct buf *b)
 
 static bool make_secrets(const struct setup *s)
 {
+	static const char *const made[] = {"run-token", "vapid"};
 	char path[PATH_MAX], text[64];
 	uint8_t key[32];
 	const char *value = s->key_env != NULL ? getenv(s->key_env) : NULL;
@@ -84,12 +85,17 @@ static bool make_secrets(const struct setup *s)
 	snprintf(path, sizeof path, "%s/secrets", place_dir(PLACE_SYSCONF));
 	if (!make_dir(path, 0700) || chmod(path, 0700) != 0)
 		return failed(path);
-	random_bytes(key, sizeof key);
-	size_t n = b64url_encode(key, sizeof key, text, sizeof text);
-	wipe(key, sizeof key);
-	snprintf(path, sizeof path, "%s/secrets/run-token", place_dir(PLACE_SYSCONF));
-	bool ok = make_file(path, 0600, text, n);
-	wipe(text, sizeof text);
+	bool ok = true;
+	for (size_t i = 0; i < sizeof made / sizeof *made && ok; i++) {
+		do /* as a private key of P-256, whose order begins with these four bytes: it is then below it */
+			random_bytes(key, sizeof key);
+		while (memcmp(key, "\xff\xff\xff\xff", 4) == 0);
+		size_t n = b64url_encode(key, sizeof key, text, sizeof text);
+		wipe(key, sizeof key);
+		snprintf(path, sizeof path, "%s/secrets/%s", place_dir(PLACE_SYSCONF), made[i]);
+		ok = make_file(path, 0600, text, n);
+		wipe(text, sizeof text);
+	}
 	snprintf(path, sizeof path, "%s/secrets/provider-default", place_dir(PLACE_SYSCONF));
 	if (ok && value != NULL)
 		ok = make_file(path, 0600, value, strlen(value));
@@ -134,14 +140,14 @@ static bool make_conf(const struct setup *s)
 		unsigned long long base = s->uid_base;
 		buf_addf(&b,
 			 "users {\n\tstored = \"%llu:%llu\"\n\tfcgi = \"%llu:%llu\"\n\tgateway = "
-			 "\"%llu:%llu\"\n\tsteward = \"%llu:%llu\"\n"
+			 "\"%llu:%llu\"\n\tsteward = \"%llu:%llu\"\n\tpush = \"%llu:%llu\"\n"
 			 "\tshared_group = \"%llu\"\n}\nbox_uid_base = %llu\nmax_boxes = 8\n",
-			 base + 1, base + 1, base + 2, base + 2, base + 3, base + 3, base + 4, base + 4, base,
-			 base + 100);
+			 base + 1, base + 1, base + 2, base + 2, base + 3, base + 3, base + 4, base + 4, base + 5,
+			 base + 5, base, base + 100);
 	} else {
 		buf_adds(
 		    &b, "users {\n\tstored = \"pinfold-store\"\n\tfcgi = \"pinfold\"\n\tgateway = \"pinfold-gateway\"\n"
-			"\tsteward = \"pinfold-steward\"\n\tshared_group = \"pinfold\"\n}\n"
+			"\tsteward = \"pinfold-steward\"\n\tpush = \"pinfold-push\"\n\tshared_group = \"pinfold\"\n}\n"
 			"# Two ids for each sandbox from here on; nothing else on the machine may use them.\n"
 			"box_uid_base = 1879048192\nmax_boxes = 16\n");
 	}

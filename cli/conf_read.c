@@ -19,6 +19,7 @@
 #include "lib/buf.h"
 #include "lib/chan.h"
 #include "lib/conf.h"
+#include "lib/contact.h"
 #include "lib/endpoint.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -161,6 +162,9 @@ static void secret(struct out *o, const char *name, const char *role_name, uint3
 		complain(o, "secret \"%s\": a secret is named by its file's name alone", name);
 		return;
 	}
+	/* A signing secret is nobody else's. */
+	if (strcmp(name, "vapid") == 0 && strcmp(role_name, "push") != 0)
+		complain(o, "secret \"%s\" is named for two purposes: each signing secret has a file of its own", name);
 	for (unsigned i = 0; i < o->ntold; i++) {
 		struct told *t = &o->told[i];
 		if (strcmp(t->name, name) != 0 || strcmp(t->role, role_name) != 0)
@@ -238,7 +242,7 @@ static bool origin_plain(const char *s)
 
 static void take_global(struct out *o, cfg_t *c)
 {
-	static const char *const roles[] = {"stored", "fcgi", "gateway", "steward"};
+	static const char *const roles[] = {"stored", "fcgi", "gateway", "steward", "push"};
 	cfg_t *u = cfg_getsec(c, "users");
 
 	struct cf_global m = {.run_dir = place_dir(PLACE_RUN),
@@ -285,6 +289,17 @@ static void take_global(struct out *o, cfg_t *c)
 	secret(o, cfg_getstr(c, "run_token_secret"), "gateway", TOKEN_SECRET_MIN);
 	if (cfg_getstr(c, "run_token_secret_next")[0] != '\0')
 		secret(o, cfg_getstr(c, "run_token_secret_next"), "gateway", TOKEN_SECRET_MIN);
+}
+
+static void take_push(struct out *o, cfg_t *c)
+{
+	struct cf_push m = {.contact = cfg_getstr(c, "push_contact"),
+			    .ca_file = cfg_getstr(c, "push_ca_file"),
+			    .unsafe_loopback_port = (uint16_t)number(o, c, "push_unsafe_loopback_port", 0, 65535)};
+	if (m.contact[0] != '\0' && !contact_valid(m.contact))
+		complain(o, "push_contact must be as \"mailto:name@host\" or \"https://host/page\"");
+	emit(o, cf_put_push(frame, sizeof frame, 0, &m), "push");
+	secret(o, "vapid", "push", 0);
 }
 
 static void take_provider(struct out *o, cfg_t *p)
@@ -391,10 +406,13 @@ static void take_tenant(struct out *o, cfg_t *t)
 /* What every file may hold, and pinfold.conf besides its own settings. */
 static void read_file(struct out *o, const char *file, bool global)
 {
-	cfg_opt_t users[] = {
-	    CFG_STR("stored", "pinfold-store", CFGF_NONE),    CFG_STR("fcgi", "pinfold", CFGF_NONE),
-	    CFG_STR("gateway", "pinfold-gateway", CFGF_NONE), CFG_STR("steward", "pinfold-steward", CFGF_NONE),
-	    CFG_STR("shared_group", "pinfold", CFGF_NONE),    CFG_END()};
+	cfg_opt_t users[] = {CFG_STR("stored", "pinfold-store", CFGF_NONE),
+			     CFG_STR("fcgi", "pinfold", CFGF_NONE),
+			     CFG_STR("gateway", "pinfold-gateway", CFGF_NONE),
+			     CFG_STR("steward", "pinfold-steward", CFGF_NONE),
+			     CFG_STR("push", "pinfold-push", CFGF_NONE),
+			     CFG_STR("shared_group", "pinfold", CFGF_NONE),
+			     CFG_END()};
 	cfg_opt_t provider[] = {CFG_STR("protocol", "openai", CFGF_NONE),
 				CFG_STR("base_url", "", CFGF_NONE),
 				CFG_STR("ca_file", "", CFGF_NONE),
@@ -466,6 +484,9 @@ static void read_file(struct out *o, const char *file, bool global)
 			 CFGF_NONE),
 	    CFG_INT("push_per_minute", 10, CFGF_NONE),
 	    CFG_INT("push_per_hour", 30, CFGF_NONE),
+	    CFG_STR("push_contact", "", CFGF_NONE),
+	    CFG_STR("push_ca_file", "", CFGF_NONE),
+	    CFG_INT("push_unsafe_loopback_port", 0, CFGF_NONE),
 	    CFG_END(),
 	};
 	static const struct {
@@ -479,8 +500,10 @@ static void read_file(struct out *o, const char *file, bool global)
 
 	if (c == NULL)
 		return;
-	if (global)
+	if (global) {
 		take_global(o, c);
+		take_push(o, c);
+	}
 	for (size_t k = 0; k < sizeof sections / sizeof *sections; k++)
 		for (unsigned i = 0; i < cfg_size(c, sections[k].section); i++)
 			sections[k].take(o, cfg_getnsec(c, sections[k].section, i));

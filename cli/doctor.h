@@ -54,7 +54,7 @@ struct doctor_check {
 
 /* Each table ends with id NULL. */
 extern const struct doctor_check doctor_running[], doctor_conf[], doctor_secrets[], doctor_files[], doctor_host[],
-    doctor_service[], doctor_store[], doctor_web[], doctor_box[];
+    doctor_service[], doctor_store[], doctor_push[], doctor_web[], doctor_box[];
 
 /* A check says what it found. */
 void found(struct doctor *d, enum verdict verdict, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

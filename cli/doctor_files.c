@@ -130,9 +130,9 @@ static void ways(struct doctor *d)
 
 static void programs(struct doctor *d)
 {
-	static const char *const names[] = {"pinfold-stored",   "pinfold-fcgi", "pinfold-gateway",
-					    "pinfold-steward",  "pinfold-conf", "box/pinfold-runner",
-					    "box/pinfold-agent"};
+	static const char *const names[] = {"pinfold-stored",     "pinfold-fcgi",     "pinfold-gateway",
+					    "pinfold-steward",    "pinfold-push",     "pinfold-conf",
+					    "box/pinfold-runner", "box/pinfold-agent"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		char path[800];
 		struct stat st;

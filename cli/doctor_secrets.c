@@ -75,8 +75,10 @@ static void there(struct doctor *d, const struct cf_secret *s, const char *path,
 {
 	if (st != NULL)
 		return;
+	if (strcmp(s->role, "push") == 0 && d->conf.push.contact[0] == '\0')
+		return; /* there is no push */
 	found(d, s->least > 0 ? DOCTOR_ERROR : DOCTOR_WARN, "%s is missing", path);
-	if (s->least > 0)
+	if (s->least > 0 || strcmp(s->role, "push") == 0)
 		remedy(d, "run pinfold setup, which makes one, and restart the service");
 	else
 		remedy(d, "write the provider's key to %s (0600), and restart the service", path);

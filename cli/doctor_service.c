@@ -18,9 +18,10 @@
 #include "lib/own.h"
 #include "lib/place.h"
 
-enum { DAY_MS = 86400000, SOON_DAYS = 14, CHILDREN = 4 };
+enum { DAY_MS = 86400000, SOON_DAYS = 14, CHILDREN = 5 };
 
-static const char *const children[CHILDREN] = {"pinfold-stored", "pinfold-gateway", "pinfold-fcgi", "pinfold-steward"};
+static const char *const children[CHILDREN] = {"pinfold-stored", "pinfold-gateway", "pinfold-fcgi", "pinfold-steward",
+					       "pinfold-push"};
 
 /* A small file of /proc; its length, or -1. */
 static ssize_t proc_read(pid_t pid, const char *name, char *out, size_t room)

@@ -33,13 +33,13 @@ static void show(struct request *rq, struct reply *rp, unsigned status)
 	char key[2 * P256_POINT];
 	own_buf struct buf b;
 	struct jw w;
+	buf_init(&b, 4096);
 	enum err e = state(rq, &is);
 	if (e != ERR_OK) {
 		reply_store_error(rp, e, rq->ask);
 		return;
 	}
 	(void)b64url_encode(is.public_key.p, is.public_key.n, key, sizeof key);
-	buf_init(&b, 4096);
 	jw_init(&w, &b);
 	jw_open(&w, '{');
 	jw_kstr(&w, "publicKey", key);

@@ -9,7 +9,6 @@
 #include "sandboxd/box_plan.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
  * controllers are switched on in its parent, and a process in a group of its own that was delegated to it
  * (a systemd unit) first moves to a leaf below that.
  */
-#include "lib/die.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "sandboxd/box_cg.h"

@@ -10,7 +10,6 @@
 #include "lib/own.h"
 #include "lib/place.h"
 #include "sandboxd/app.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/sched.h>
@@ -18,7 +17,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -35,6 +33,7 @@ const struct child_row child_rows[CHILD__COUNT] = {
     [CHILD_FCGI] = {"fcgi", "pinfold-fcgi", true, -1, LISTENER_FCGI, LISTENER_NONE, 0},
     [CHILD_STEWARD] = {"steward", "pinfold-steward", true, SBX_ROLE_STEWARD, LISTENER_NONE, LISTENER_NONE,
 		       CHILD_UP_STEWARD},
+    [CHILD_PUSH] = {"push", "pinfold-push", true, -1, LISTENER_NONE, LISTENER_NONE, 0},
 };
 
 static const char *socket_path(char out[200], const char *name)

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 /* In the order of starting. */
-enum child_id { CHILD_STORED, CHILD_GATEWAY, CHILD_FCGI, CHILD_STEWARD, CHILD__COUNT };
+enum child_id { CHILD_STORED, CHILD_GATEWAY, CHILD_FCGI, CHILD_STEWARD, CHILD_PUSH, CHILD__COUNT };
 enum listener { LISTENER_NONE = -1, LISTENER_STORE, LISTENER_ADMIN, LISTENER_FCGI, LISTENER__COUNT };
 
 struct app;

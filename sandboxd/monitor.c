@@ -6,7 +6,6 @@
 #include "gen/sandbox_msg_on.h"
 #include "lib/chan.h"
 #include "lib/die.h"
-#include "lib/own.h"
 #include "sandboxd/app.h"
 #include <errno.h>
 #include <string.h>

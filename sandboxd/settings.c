@@ -139,7 +139,7 @@ static bool in_range(uint32_t id, const struct cf_global *g)
 
 static void check(const struct settings *c)
 {
-	static const char *const needed[] = {"stored", "gateway", "fcgi", "steward"};
+	static const char *const needed[] = {"stored", "gateway", "fcgi", "steward", "push"};
 	const struct cf_global *g = &c->global;
 	if (strcmp(g->run_dir, place_dir(PLACE_RUN)) != 0 || strcmp(g->state_dir, place_dir(PLACE_STATE)) != 0 ||
 	    strcmp(g->log_dir, place_dir(PLACE_LOG)) != 0 || strcmp(g->libexec_dir, place_dir(PLACE_LIBEXEC)) != 0)

@@ -3,7 +3,7 @@
 #define SANDBOXD_SETTINGS_H
 #include "gen/conf_msg.h"
 
-enum { SETTINGS_ROLES = 4, SETTINGS_SECRETS = 64 };
+enum { SETTINGS_ROLES = 5, SETTINGS_SECRETS = 64 };
 
 /* What root needs of it; the texts lead into storage. */
 struct settings {

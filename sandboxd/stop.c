@@ -16,7 +16,7 @@ static const struct {
 } phases[] = {
     [STOP_STEWARD] = {1u << CHILD_STEWARD, 500},
     [STOP_BOXES] = {0, 1500},
-    [STOP_FRONT] = {1u << CHILD_GATEWAY | 1u << CHILD_FCGI, 1000},
+    [STOP_FRONT] = {1u << CHILD_GATEWAY | 1u << CHILD_FCGI | 1u << CHILD_PUSH, 1000},
     [STOP_STORED] = {1u << CHILD_STORED, 1500},
     [STOP_DONE] = {0, 0},
 };

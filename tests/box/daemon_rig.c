@@ -241,7 +241,7 @@ void daemon_make_root(void)
 	daemon_run("rm -rf %s && mkdir -p -m 755 %s && mkdir -p -m 755 %s %s/box && mkdir -p -m 700 %s", daemon_root,
 		   daemon_root, place_dir(PLACE_SYSCONF), place_dir(PLACE_LIBEXEC),
 		   daemon_in_root(PLACE_SYSCONF, "/secrets"));
-	static const char *const names[] = {"conf", "stored", "gateway", "fcgi", "steward"};
+	static const char *const names[] = {"conf", "stored", "gateway", "fcgi", "steward", "push"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		daemon_run("install -m 755 tests/box/fake_child %s/pinfold-%s", place_dir(PLACE_LIBEXEC), names[i]);
 	daemon_run("install -m 755 tests/box/probe_runner %s/box/pinfold-runner", place_dir(PLACE_LIBEXEC));

@@ -23,7 +23,7 @@ static uint8_t frame[CF_MAXFRAME];
 
 static int give_conf(void)
 {
-	static const char *const roles[] = {"stored", "gateway", "fcgi", "steward"};
+	static const char *const roles[] = {"stored", "gateway", "fcgi", "steward", "push"};
 	if (!place_init())
 		return 1;
 	const uint32_t uids = test_uids(place_root()), box_uids = uids + 10000;
@@ -39,7 +39,7 @@ static int give_conf(void)
 				    .fcgi_threads_max = 1,
 				    .request_deadline_ms = 1000};
 	bool ok = bundle_add(3, frame, cf_put_global(frame, sizeof frame, 0, &g));
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 5; i++) {
 		const struct cf_role r = {.name = roles[i], .uid = uids + i, .gid = uids + i};
 		ok = ok && bundle_add(3, frame, cf_put_role(frame, sizeof frame, 0, &r));
 	}

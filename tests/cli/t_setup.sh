@@ -15,6 +15,8 @@ etc=$(dirname "$(find "$root" -name pinfold.conf)")
 [ -d "$etc/secrets" ] || { echo "nothing was set up"; exit 1; }
 check "secrets folder" "$(stat -c %a:%u "$etc/secrets")" 700:0
 check "run-token mode" "$(stat -c %a:%u "$etc/secrets/run-token")" 600:0
+check "vapid mode" "$(stat -c %a:%u "$etc/secrets/vapid")" 600:0
+check "vapid is a key of its own" "$(tr -d 'A-Za-z0-9_-' <"$etc/secrets/vapid" | wc -c):$(wc -c <"$etc/secrets/vapid"):$(cmp -s "$etc/secrets/vapid" "$etc/secrets/run-token" && echo same)" 0:43:
 check "provider key mode" "$(stat -c %a:%u "$etc/secrets/provider-default")" 600:0
 check "provider key is whole" "$(cat "$etc/secrets/provider-default")" sk-key-of-the-test
 check "no key elsewhere" "$(grep -rlF sk-key-of-the-test "$etc" | grep -v /secrets/)" ""
@@ -58,6 +60,12 @@ pinfold.conf|public_url = "https://host/page"|public_url must be an origin
 pinfold.conf|public_url = "https://Host"|public_url must be an origin
 pinfold.conf|public_url = "https://host:443"|public_url must be an origin
 pinfold.conf|public_url = "host"|public_url must be an origin
+pinfold.conf|push_contact = "ops@example.org"|push_contact must be as
+pinfold.conf|push_contact = "mailto:ops"|push_contact must be as
+pinfold.conf|push_contact = "http://example.org"|push_contact must be as
+pinfold.conf|users {\npush = "no-such-user-here"\n}|there is no user "no-such-user-here"
+providers.d/default.conf|provider "p6" { base_url = "https://p6.example/v1" secret = "vapid" }|secret "vapid" is named for two purposes
+pinfold.conf|run_token_secret_next = "vapid"|secret "vapid" is named for two purposes
 pinfold.conf|nonsense = 1|no such option 'nonsense'
 pinfold.conf|run_token_secret = "../x"|named by its file's name alone
 pinfold.conf|web_group = "no-such-group-here"|there is no group "no-such-group-here"
@@ -83,7 +91,7 @@ echo 'provider "p5" { base_url = "https://p5.example/v1" secret = "provider-defa
 check "two providers with one key" $? 0
 rm -rf "$etc" && mv "$root/saved" "$etc"
 # Every number of pinfold.conf: one below its bounds and one above.
-numbers=$(sed -n '/^static void take_global/,/^}/s/.*number(o, c, "\([a-z_]*\)", \([^,]*\), \([^)]*\)).*/\1|\2|\3/p' "${srcdir:-.}/cli/conf_read.c")
+numbers=$(sed -n '/^static void take_\(global\|push\)/,/^}/s/.*number(o, c, "\([a-z_]*\)", \([^,]*\), \([^)]*\)).*/\1|\2|\3/p' "${srcdir:-.}/cli/conf_read.c")
 [ "$(echo "$numbers" | wc -l)" -ge 10 ] || { bad=$((bad + 1)) && echo "FAIL no bounds were found in cli/conf_read.c"; }
 while IFS='|' read -r name min max; do
 	for value in $((min - 1)) $((max + 1)); do

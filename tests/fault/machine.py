@@ -1,7 +1,7 @@
 """The machine as the kernel shows it: which processes, groups, mounts, descriptors and files an instance has."""
 import os, signal, socket, time
 
-DAEMONS = ("sandboxd", "stored", "gateway", "fcgi", "steward")
+DAEMONS = ("sandboxd", "stored", "gateway", "fcgi", "steward", "push")
 
 
 def read(path):

@@ -45,7 +45,7 @@ static int undo_fd = -1;
 /* Which program this is: by the end of its path or, where a test says so, by its own word. -1: none. */
 static int which_program(const char *name, char end)
 {
-	static const char *const names[FAULT_PROGRAMS] = {"sandboxd", "stored", "gateway", "fcgi", "steward"};
+	static const char *const names[FAULT_PROGRAMS] = {"sandboxd", "stored", "gateway", "fcgi", "steward", "push"};
 	for (int i = 0; i < FAULT_PROGRAMS; i++)
 		if (strncmp(name, names[i], strlen(names[i])) == 0 && name[strlen(names[i])] == end)
 			return i;

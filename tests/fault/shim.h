@@ -9,7 +9,15 @@
 
 enum { FAULT_MAGIC = 0x50464c54, FAULT_SLOTS = 6 };
 
-enum fault_program { FAULT_SANDBOXD, FAULT_STORED, FAULT_GATEWAY, FAULT_FCGI, FAULT_STEWARD, FAULT_PROGRAMS };
+enum fault_program {
+	FAULT_SANDBOXD,
+	FAULT_STORED,
+	FAULT_GATEWAY,
+	FAULT_FCGI,
+	FAULT_STEWARD,
+	FAULT_PUSH,
+	FAULT_PROGRAMS
+};
 
 /* Kinds of calls that can be made to fail. */
 enum fault_class {

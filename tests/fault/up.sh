@@ -32,7 +32,7 @@ make() {
 start_sandboxd() {
 	local name
 	if [ ! -e "$inst_root/fault/replaced" ]; then
-		for name in stored gateway fcgi steward; do
+		for name in stored gateway fcgi steward push; do
 			install -m 0711 "$build/tests/fault/faulty-$name" "$inst_root/usr/libexec/pinfold/pinfold-$name" || exit 1
 		done
 		install -m 0755 "$build/tests/fault/faulty-sandboxd" "$inst_root/usr/sbin/pinfold-sandboxd" || exit 1

@@ -3,7 +3,7 @@ import json, os, shutil, socket, subprocess, tempfile, urllib.parse
 import client
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-PROGRAMS = ("pinfold-sandboxd", "pinfold-stored", "pinfold-fcgi", "pinfold-gateway", "pinfold-steward")
+PROGRAMS = ("pinfold-sandboxd", "pinfold-stored", "pinfold-fcgi", "pinfold-gateway", "pinfold-steward", "pinfold-push")
 
 
 class Answer:

@@ -4,7 +4,7 @@ from client import *
 
 GIT = [["git", "diff", "--check"]]
 SLEEP = {"agent.py": "import time\ntime.sleep(100)\n"}
-CHILDREN = ("pinfold-stored", "pinfold-gateway", "pinfold-fcgi", "pinfold-steward")
+CHILDREN = ("pinfold-stored", "pinfold-gateway", "pinfold-fcgi", "pinfold-steward", "pinfold-push")
 
 
 def program(pid):

@@ -1,0 +1,48 @@
+/* Doctor: is there push, and would it reach the real services. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/doctor.h"
+#include "lib/place.h"
+
+enum { KEY_LEN = 43 };
+
+static void sink(struct doctor *d)
+{
+	char path[700];
+	struct stat st;
+
+	if (!need_conf(d))
+		return;
+	const struct cf_push *p = &d->conf.push;
+	if (p->contact[0] == '\0') {
+		found(d, DOCTOR_OK, "push is off: push_contact is not set");
+		return;
+	}
+	snprintf(path, sizeof path, "%s/secrets/vapid", place_dir(PLACE_SYSCONF));
+	/* Its modes, and whether it is a file, are other checks'. A line end is not counted by its reader. */
+	if (stat(path, &st) != 0) {
+		found(d, DOCTOR_ERROR, "there is no secret vapid, so nothing is pushed");
+		remedy(d, "run pinfold setup, which makes one, and restart the service");
+	} else if (st.st_size < KEY_LEN || st.st_size > KEY_LEN + 2)
+		found(d, DOCTOR_ERROR, "the secret vapid has %lld bytes, not %d: nothing is pushed",
+		      (long long)st.st_size, KEY_LEN);
+	if (d->conf.global.push_hosts_n == 0) {
+		found(d, DOCTOR_WARN, "push_hosts is empty: no device can subscribe");
+		remedy(d, "name the push services of your people's browsers in push_hosts");
+	}
+	if (p->unsafe_loopback_port != 0) {
+		found(d, DOCTOR_WARN, "push_unsafe_loopback_port is set, for tests: every push goes to 127.0.0.1:%u",
+		      p->unsafe_loopback_port);
+		remedy(d, "remove push_unsafe_loopback_port from pinfold.conf, and restart the service");
+	}
+	if (d->now.verdict == DOCTOR_OK)
+		found(d, DOCTOR_OK, "secret set, %lld bytes; contact set; %u push services", (long long)st.st_size,
+		      d->conf.global.push_hosts_n);
+}
+
+const struct doctor_check doctor_push[] = {
+    {"push.sink", "push has a key, a contact and real services to send to",
+     "remove the secret vapid, run pinfold setup and restart the service; devices must then switch push on again",
+     sink},
+    {0}};
