@@ -1,7 +1,7 @@
 #!/bin/bash
 # web-front.sh SERVER DIR PORT SOCKET [--prefix /PATH] [--tenant NAME] [--keep] [--without DIRECTIVE]
 # A web server of its own on 127.0.0.1:PORT in front of SOCKET, in the foreground until SIGTERM. Its configuration is
-# the installed example with only socket, prefix and tenant changed; every file it writes is in DIR; the system's own
+# the installed example with only socket, prefix, tenant and the page's folder changed; every file it writes is in DIR; the system's own
 # server of that name is neither read nor touched. --keep, which the examples do not: keeps backend connections.
 # --without: drops the example's lines that begin with this directive, to see what that does.
 set -u
@@ -22,12 +22,16 @@ while [ $# -gt 0 ]; do
 done
 PATH=$PATH:/usr/sbin:/sbin
 mkdir -p "$dir/empty" && chmod 755 "$dir" "$dir/empty" || exit 1
-example() { sed -e "s#/run/pinfold/public/fcgi.sock#$socket#" ${without:+-e "/^[[:space:]]*$without/d"} "$top/etc/web-servers/$server.conf"; }
+# The page of the instance whose socket it is; of the source, where that is no whole instance.
+page=${socket%/run/pinfold/public/fcgi.sock}/usr/share/pinfold/web
+[ -d "$page" ] || page=$top/web
+example() { sed -e "s#/run/pinfold/public/fcgi.sock#$socket#" -e "s#/usr/share/pinfold/web#$page#" ${without:+-e "/^[[:space:]]*$without/d"} "$top/etc/web-servers/$server.conf"; }
 
 lighttpd() {
 	example >"$dir/pinfold.conf"
 	[ -z "$prefix" ] || sed -i -e "s#^fastcgi.server = (#\$HTTP[\"url\"] =~ \"^$prefix/\" { &#" -e "s#\"/\" => ((#\"$prefix\" => ((#" \
-		-e '$s#$# }#' "$dir/pinfold.conf"
+		-e 's#^)$#) }#' -e "s#\"^/(|#\"^$prefix/(|#" -e 's#"mod_setenv"#&, "mod_alias"#' \
+		-e "s#server.document-root = \(.*\)\"#alias.url = ( \"$prefix/\" => \1/\" )#" "$dir/pinfold.conf"
 	[ -z "$tenant" ] || printf 'setenv.add-environment = ( "PINFOLD_TENANT" => "%s" )\n' "$tenant" >>"$dir/pinfold.conf"
 	# lighttpd writes its log as its own user.
 	: >"$dir/error.log" && chown www-data "$dir/error.log"
@@ -51,11 +55,11 @@ apache() {
 	local m modules=/usr/lib/apache2/modules
 	example >"$dir/pinfold.conf"
 	[ -z "$prefix" ] || sed -i -e "s#<Location \"/\">#<Location \"$prefix/\">#" -e "s#//pinfold/\"#//pinfold$prefix/\"#" \
-		-e "s#SCRIPT_NAME \"\"#SCRIPT_NAME \"$prefix\"#" "$dir/pinfold.conf"
+		-e "s#SCRIPT_NAME \"\"#SCRIPT_NAME \"$prefix\"#" -e "s#\"^/#\"^$prefix/#" "$dir/pinfold.conf"
 	[ -z "$tenant" ] || sed -i "s#CGIPassAuth On#&\n\tProxyFCGISetEnvIf \"true\" PINFOLD_TENANT \"$tenant\"#" "$dir/pinfold.conf"
 	[ $keep = no ] || sed -i 's#flushpackets=on#& enablereuse=on#' "$dir/pinfold.conf"
 	{
-		for m in mpm_event authz_core reqtimeout proxy proxy_fcgi; do
+		for m in mpm_event authz_core reqtimeout proxy proxy_fcgi alias headers mime; do
 			printf 'LoadModule %s_module %s/mod_%s.so\n' $m $modules $m
 		done
 		cat <<E
@@ -67,6 +71,7 @@ ErrorLog "$dir/error.log"
 User www-data
 Group www-data
 ServerName localhost
+TypesConfig /dev/null
 Listen 127.0.0.1:$port
 # Ends with its parent's SIGTERM in time; 400 at once are enough for any test.
 ServerLimit 4
@@ -87,7 +92,8 @@ E
 nginx() {
 	local upstream=
 	example >"$dir/pinfold.conf"
-	[ -z "$prefix" ] || sed -i -e "s#^location / {#location $prefix/ {#" -e "s#SCRIPT_NAME \"\"#SCRIPT_NAME \"$prefix\"#" "$dir/pinfold.conf"
+	[ -z "$prefix" ] || sed -i -e "s#^location / {#location $prefix/ {#" -e "s#SCRIPT_NAME \"\"#SCRIPT_NAME \"$prefix\"#" \
+		-e "s#^location = /#&${prefix#/}/#" -e "s#^location ~ ^/#&${prefix#/}/#" "$dir/pinfold.conf"
 	[ -z "$tenant" ] || sed -i "s#^\tfastcgi_pass .*#&\n\tfastcgi_param PINFOLD_TENANT \"$tenant\";#" "$dir/pinfold.conf"
 	if [ $keep = yes ]; then
 		upstream="upstream kept { server unix:$socket; keepalive 64; }"

@@ -1,0 +1,124 @@
+// What of the page needs no browser: node --test tests/page/unit.mjs
+import assert from "node:assert/strict";
+import {test} from "node:test";
+import {parse} from "../../web/page/diff.js";
+import {Frames, Lines, Once} from "../../web/page/stream.js";
+import {EFFECT, REASON, eventWords, seconds, size, webAddress} from "../../web/page/words.js";
+import {readFileSync} from "node:fs";
+
+const top = new URL("../../", import.meta.url);
+const table = name => readFileSync(new URL(name, top), "utf8").split("\n").filter(l => l && !l.startsWith("#")).map(l => l.split("\t"));
+
+test("frames come whole, whatever the pieces", () => {
+	const stream = "retry: 2000\n\n: heartbeat\n\nid: 1\nevent: agent.x\ndata: {\"a\":1}\n\nid: 2\r\nevent: y\r\ndata: b\r\ndata:c\r\n\r\nid: 3\ndata: cut";
+	for (let n = 1; n <= stream.length; n++) {
+		const f = new Frames(), got = [];
+		for (let i = 0; i < stream.length; i += n)
+			got.push(...f.push(stream.slice(i, i + n)));
+		assert.deepEqual(got, [{retry: 2000}, {id: "1", event: "agent.x", data: "{\"a\":1}"}, {id: "2", event: "y", data: "b\nc"}]);
+	}
+});
+
+test("lines come whole, whatever the pieces", () => {
+	const text = "{\"a\":1}\n\n{\"b\":\"\\n\"}\n{\"c\"";
+	for (let n = 1; n <= text.length; n++) {
+		const l = new Lines(), got = [];
+		for (let i = 0; i < text.length; i += n)
+			got.push(...l.push(text.slice(i, i + n)));
+		assert.deepEqual(got, [{a: 1}, {b: "\n"}]);
+	}
+});
+
+test("each event once", () => {
+	const once = new Once();
+	const seen = [1, 2, 2, 1, 3, 2, 3, 4].filter(sequence => once.take({sequence}));
+	assert.deepEqual(seen, [1, 2, 3, 4]);
+	assert.equal(once.take({}), false);
+	assert.equal(once.take(null), false);
+});
+
+test("a patch: changed, new, deleted, renamed files", () => {
+	const files = parse(`diff --git a/a b.txt b/a b.txt
+index 1..2 100644
+--- a/a b.txt
++++ b/a b.txt
+@@ -1,3 +1,3 @@ head
+ same
+--- a/looks like a header
++++ b/so does this
+ end
+@@ -9 +9,2 @@
+-x
++y
++z
+\\ No newline at end of file
+diff --git a/new b/new
+new file mode 100644
+--- /dev/null
++++ b/new
+@@ -0,0 +1 @@
++<script>alert(1)</script>
+diff --git a/old b/old
+deleted file mode 100644
+--- a/old
++++ /dev/null
+@@ -1 +0,0 @@
+-gone
+diff --git a/from b/to
+similarity index 100%
+rename from from
+rename to to
+`);
+	assert.deepEqual(files.map(f => [f.name, f.kind, f.added, f.removed]), [["a b.txt", "changed", 3, 2], ["new", "added", 1, 0], ["old", "removed", 0, 1], ["to", "renamed", 0, 0]]);
+	assert.equal(files[3].from, "from");
+	const [hunk, same, minus, plus, end] = files[0].rows;
+	assert.deepEqual([hunk.kind, hunk.text], ["hunk", "@@ -1,3 +1,3 @@ head"]);
+	assert.deepEqual([same.old, same.now, same.text], [1, 1, "same"]);
+	assert.deepEqual([minus.kind, minus.old, minus.text], ["removed", 2, "-- a/looks like a header"]);
+	assert.deepEqual([plus.kind, plus.now, plus.text], ["added", 2, "++ b/so does this"]);
+	assert.deepEqual([end.old, end.now], [3, 3]);
+	assert.equal(files[0].rows.at(-1).kind, "note");
+	assert.equal(files[1].rows[1].text, "<script>alert(1)</script>");
+});
+
+test("what is no patch is shown all the same", () => {
+	for (const text of ["", "hello\nworld", "@@ -1 +1 @@\nodd", "diff --git x", "\\ x", "@@ -1,9 +1,9 @@\n a"]) {
+		const lines = text.split("\n").filter(l => l !== "" && !l.startsWith("diff --git"));
+		const rows = parse(text).flatMap(f => f.rows);
+		assert.equal(rows.length, lines.length, text);
+	}
+});
+
+test("every reason why a run ends has its words", () => {
+	const names = table("spec/reasons.tab").map(r => r[0]);
+	assert.deepEqual(Object.keys(REASON).sort(), names.sort());
+});
+
+test("an event has words, whatever its type and data", () => {
+	for (const type of ["run.phase", "model.called", "message.text", "tool.call", "approval.requested", "link", "check.finished", "x", "agent.run.completed", "constructor", "__proto__", "toString"])
+		for (const data of [undefined, null, {}, {text: 1}, {text: ["<b>"]}, {url: {}}, {changedFiles: 7}]) {
+			const w = eventWords(type, data);
+			assert.equal(typeof w.title, "string", type);
+			assert.ok(["agent", "pinfold"].includes(w.by), type);
+			for (const k of ["note", "body"])
+				assert.equal(typeof w[k], "string", `${type} ${k} ${JSON.stringify(data)}`);
+		}
+	assert.equal(eventWords("agent.run.completed", {}).by, "agent");
+	assert.equal(eventWords("run.later", {}).by, "pinfold");
+});
+
+test("a table knows its own words alone", () => {
+	for (const word of ["constructor", "__proto__", "toString", "hasOwnProperty"])
+		assert.equal(EFFECT[word], undefined);
+});
+
+test("only https addresses open", () => {
+	assert.equal(webAddress("https://example.org/x"), "https://example.org/x");
+	for (const bad of ["http://example.org", "javascript:alert(1)", "data:text/html,x", "https://u:p@example.org", "//example.org", "", "x", undefined])
+		assert.equal(webAddress(bad), null);
+});
+
+test("numbers for people", () => {
+	assert.deepEqual([size(999), size(1500), size(2500000)], ["999 bytes", "1.5 kB", "2.5 MB"]);
+	assert.deepEqual([seconds(0.123), seconds(59.9), seconds(180), seconds(190), seconds(7300)], ["0.1 s", "59.9 s", "3 min", "3 min 10 s", "2 h 2 min"]);
+});

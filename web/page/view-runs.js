@@ -1,0 +1,78 @@
+// The runs of the tenant, newest first, below what their agents ask.
+import {call, polled} from "./api.js";
+import {Deck} from "./cards.js";
+import {Part, button, el, fill, foreign, time} from "./dom.js";
+import {errorBox, pill} from "./sections.js";
+import {PHASE, REASON} from "./words.js";
+
+function row(r) {
+	const more = r.terminalReason && r.terminalReason !== "completed" ? REASON[r.terminalReason]?.[0] ?? r.terminalReason :
+		r.cancelRequested && r.phase ? "being cancelled" : PHASE[r.phase] ?? "";
+	return el("li", {}, el("a", {class: "run", href: `#/run/${encodeURIComponent(r.runId)}`},
+		pill(r.status, r.phase),
+		el("span", {class: "run-title"}, el("span", {}, r.title ? foreign(r.title) : ["Run ", el("code", {}, r.runId.slice(0, 8))]),
+			more !== "" && el("span", {class: "meta"}, more)),
+		el("span", {class: "meta run-when"}, time(r.createdAt), el("span", {}, foreign(r.agent)))));
+}
+
+export function runsView(main, _, {signal, inbox, nudge}) {
+	const first = polled("v1/runs?limit=50");
+	const title = el("h1", {tabindex: "-1"}, "Runs");
+	const asks = el("section", {class: "cards", "aria-label": "Questions", hidden: true});
+	const trouble = el("div", {}), list = el("ul", {class: "plain runs"});
+	const more = button("Show older runs", older, {class: "more", hidden: true});
+	const deck = new Deck(asks, {changed: nudge});
+	let newest = [], rest = [], next = null, timer = 0;
+
+	const part = new Part(list, runs => runs.length > 0 ? runs.map(row) : el("li", {class: "empty"},
+		el("p", {}, "No runs yet."), el("p", {class: "meta"}, "Start one with ", el("code", {}, "pinfold run"), " or POST /v1/runs; it appears here.")));
+
+	function draw() {
+		const there = new Set(newest.map(r => r.runId));
+		part.show([...newest, ...rest.filter(r => !there.has(r.runId))]);
+		more.hidden = next === null;
+	}
+
+	async function older() {
+		more.disabled = true;
+		try {
+			const {body} = await call("GET", `v1/runs?limit=50&after=${encodeURIComponent(next)}`);
+			rest = rest.concat(body.runs);
+			next = body.next;
+			draw();
+		} catch (e) {
+			fill(trouble, errorBox(e));
+		}
+		more.disabled = false;
+	}
+
+	async function load() {
+		let wait = inbox.seconds * 1000;
+		try {
+			const page = document.hidden ? null : await first.get(signal);
+			if (page !== null) {
+				newest = page.runs;
+				if (rest.length === 0)
+					next = page.next;
+				draw();
+			}
+			fill(trouble);
+		} catch (e) {
+			if (signal.aborted || e.status === 401)
+				return;
+			fill(trouble, errorBox(e, () => { clearTimeout(timer); load(); }));
+			wait = 6000;
+		}
+		if (!signal.aborted)
+			timer = setTimeout(load, wait);
+	}
+	signal.addEventListener("abort", () => clearTimeout(timer));
+	const hear = pending => deck.show(pending);
+	inbox.heard.add(hear);
+	signal.addEventListener("abort", () => inbox.heard.delete(hear));
+	fill(main, el("div", {class: "head"}, title), trouble, asks, list, more);
+	if (inbox.pending !== null)
+		hear(inbox.pending);
+	title.focus({preventScroll: true});
+	load();
+}
