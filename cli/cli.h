@@ -13,10 +13,12 @@
 enum { EXIT_COMPLETED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_CANCELLED = 3, EXIT_UNREACHABLE = 4 };
 
 struct cli {
-	const char *server;     /* base URL */
-	const char *token_env;  /* --token-env NAME */
-	const char *token_file; /* --token-file F */
+	const char *server;                   /* base URL */
+	const char *token_env;                /* --token-env NAME */
+	const char *token_file;               /* --token-file F */
+	const char *device_env, *device_file; /* --device-token-env NAME, --device-token-file F */
 	bool json;
+	bool quiet; /* not a word where the server cannot be reached: the caller tries again */
 };
 
 /* One row a command: cli/main.c. argv[0] is the command's own name. Returns an exit status. */
@@ -28,6 +30,7 @@ struct command {
 int cmd_run(struct cli *cli, int argc, char **argv);
 int cmd_ps(struct cli *cli, int argc, char **argv);
 int cmd_show(struct cli *cli, int argc, char **argv);
+int cmd_approve(struct cli *cli, int argc, char **argv);
 int cmd_events(struct cli *cli, int argc, char **argv);
 int cmd_cancel(struct cli *cli, int argc, char **argv);
 int cmd_artifacts(struct cli *cli, int argc, char **argv);
@@ -51,8 +54,10 @@ void say_foreign(FILE *to, const char *text, size_t n);
 void say_wrong(const char *what, const char *why);
 /* One line of it to standard output, with blanks behind it up to this many characters. */
 void say_cell(const char *text, size_t width);
-/* Several lines of it to standard output. */
-void say_lines(const char *text, size_t n);
+/* Several lines of it, each behind this margin. */
+void say_lines(FILE *to, const char *margin, const char *text, size_t n);
+/* A time of the API as people here read it, with its day or without; "" where there is none. */
+void say_time(char out[32], const struct json *ms, bool day);
 /* One line of JSON to standard output: as it is into files and pipes, at a terminal with \u escapes for what would not
  * show, which is the same JSON. */
 void say_json(const char *json, size_t n);
@@ -62,6 +67,11 @@ void say_json(const char *json, size_t n);
 const char *member(const struct json *object, const char *key);
 
 /* --- cli/http.c ------------------------------------------------------------------------------ */
+/* The caller's token, from where the command line says; the device's, which may answer agents' questions, and whether
+ * one is named at all. False after saying what is wrong. */
+bool token_find(const struct cli *cli, struct secret *token);
+bool token_device_named(const struct cli *cli);
+bool token_device(const struct cli *cli, struct secret *token);
 struct http_answer {
 	long status;
 	struct buf body;
@@ -79,12 +89,21 @@ int http_call(const struct cli *cli, const char *path, const char *body, struct 
  */
 int http_raw(const struct cli *cli, const struct secret *token, const char *method, const char *path, const char *body,
 	     struct http_answer *answer);
+/* http_raw(), but an answer that is an error is explained and is an exit status. */
+int http_ask(const struct cli *cli, const struct secret *token, const char *method, const char *path, const char *body,
+	     struct http_answer *answer);
 /* DELETE; nothing comes back. */
 int http_delete(const struct cli *cli, const char *path);
 
 /* --- cli/follow.c ---------------------------------------------------------------------------- */
-/* Prints a run's events as they come until it is terminal. after: start behind this sequence. */
+/* Prints a run's events as they are, or follows them until it is terminal. */
 int follow_events(const struct cli *cli, const char *run, bool follow);
+/* The same for who began the run: a live line at a terminal, where a person is asked what its agent asks if a device's
+ * token is there; Ctrl-C asks for the run's end. */
+int attend_run(const struct cli *cli, const char *run);
+
+/* --- cli/outcome.c --------------------------------------------------------------------------- */
+bool is_terminal(const char *status);
 /* Fetches the snapshot into the arena; NULL after saying why (then *status is the exit status). */
 const struct json *fetch_run(const struct cli *cli, const char *run, struct arena *a, int *status);
 /* Prints what a finished run came to; returns the exit status that belongs to it. */

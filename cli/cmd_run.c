@@ -114,7 +114,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		return 0;
 	}
 	fprintf(stderr, "run %s\n", run);
-	if ((status = follow_events(cli, run, true)) != 0)
+	if ((status = attend_run(cli, run)) != 0)
 		return status;
 	return print_outcome(cli, run, patch);
 }

@@ -1,7 +1,6 @@
 /* The small commands on runs: ps, show, events, cancel, rm, artifacts. */
 #include <getopt.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -21,19 +20,6 @@ static const char *one_run(int argc, char **argv, int most)
 		return NULL;
 	}
 	return argv[optind];
-}
-
-/* A time of the API as people read it; "" where there is none. */
-static void local_time(char at[32], const struct json *v)
-{
-	int64_t ms = 0;
-
-	at[0] = '\0';
-	if (v != NULL && json_int(v, 0, INT64_MAX, &ms)) {
-		time_t t = (time_t)(ms / 1000);
-		struct tm tm;
-		strftime(at, 32, "%Y-%m-%d %H:%M:%S", localtime_r(&t, &tm));
-	}
 }
 
 int cmd_ps(struct cli *cli, int argc, char **argv)
@@ -70,7 +56,7 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	printf("%-36s  %-10s %-18s %-20s %s\n", "RUN", "STATUS", "PHASE", "CREATED", "REASON");
 	for (const struct json *r = runs != NULL ? runs->child : NULL; r != NULL; r = r->next) {
 		char at[32];
-		local_time(at, json_get(r, "createdAt"));
+		say_time(at, json_get(r, "createdAt"), true);
 		say_cell(member(r, "runId"), 38);
 		say_cell(member(r, "status"), 11);
 		say_cell(member(r, "phase"), 19);
@@ -106,7 +92,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
 			char at[32] = "";
 			size_t len = strlen(m->key);
 			if (len > 2 && strcmp(m->key + len - 2, "At") == 0)
-				local_time(at, m);
+				say_time(at, m, true);
 			buf_init(&b, 16 << 20);
 			if (at[0] != '\0')
 				buf_adds(&b, at);
@@ -207,7 +193,8 @@ int cmd_artifacts(struct cli *cli, int argc, char **argv)
 	if (name == NULL && cli->json) {
 		say_json((const char *)answer.body.p, answer.body.n);
 	} else if (name != NULL && isatty(STDOUT_FILENO)) {
-		say_lines((const char *)answer.body.p, answer.body.n); /* an agent or its program wrote some of it */
+		say_lines(stdout, "", (const char *)answer.body.p,
+			  answer.body.n); /* an agent or its program wrote some of it */
 	} else if (name != NULL) {
 		/* As it is: for files and pipes. */
 		fwrite(answer.body.p, 1, answer.body.n, stdout);

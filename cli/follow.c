@@ -1,26 +1,42 @@
-/* Following a run: its events as lines for people, and what it came to. */
+/*
+ * Following a run: its events as lines for people. Who began it at a terminal has a line that says how it goes on, and
+ * is asked what its agent asks; everything waits in one place, so that an answer given elsewhere is heard at the
+ * prompt.
+ */
+#include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cli/asking.h"
 #include "cli/cli.h"
+#include "cli/live.h"
+#include "cli/tail.h"
 #include "lib/num.h"
 
-enum { PAUSE_US = 250000 };
+enum { STEP_MS = 1000, HELD_MAX = 8 << 20 };
+
+/* Not in a struct: a signal handler has no other place. */
+static volatile sig_atomic_t interrupted;
+
+struct follow {
+	const struct cli *cli;
+	const char *run;
+	bool attended; /* by who began it */
+	bool told;     /* how a person can answer */
+	bool look;     /* something was asked or decided */
+	struct live live;
+	struct asking asking;
+	struct buf held; /* lines that came while a card is on the screen */
+	struct secret device;
+};
 
 /* "12:00:01  tool.call            {...}" */
 static void print_event(const struct json *e)
 {
 	const struct json *data = json_get(e, "data");
-	const struct json *at = json_get(e, "created_at");
-	char clock[16] = "";
-	int64_t ms;
+	char clock[32];
 
-	if (at != NULL && json_int(at, 0, INT64_MAX, &ms)) {
-		time_t t = (time_t)(ms / 1000);
-		struct tm tm;
-		strftime(clock, sizeof clock, "%H:%M:%S", localtime_r(&t, &tm));
-	}
+	say_time(clock, json_get(e, "created_at"), false);
 	printf("%s  ", clock);
 	say_foreign(stdout, member(e, "event_type"), strlen(member(e, "event_type")));
 	if (data != NULL && data->count > 0) {
@@ -35,207 +51,189 @@ static void print_event(const struct json *e)
 		buf_free(&b);
 	}
 	fputc('\n', stdout);
-	fflush(stdout);
 }
 
-static bool is_terminal(const char *status)
+static void print_line(const struct cli *cli, const char *line, size_t n, const struct json *e)
 {
-	return strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0 || strcmp(status, "cancelled") == 0;
+	if (cli->json)
+		say_json(line, n);
+	else
+		print_event(e);
 }
 
-/* Prints each line of an NDJSON body and moves *after on; *ended when a terminal event was seen. */
-static void print_lines(const struct cli *cli, struct buf *body, int64_t *after, bool *ended)
+/* What came while a card was on the screen, which it would have pushed away. */
+static void release(struct follow *f)
 {
-	const char *p = buf_cstr(body);
-
-	for (const char *end; p != NULL && (end = strchr(p, '\n')) != NULL; p = end + 1) {
-		struct arena a;
-		arena_init(&a, 4 << 20);
-		const struct json *e = json_parse(&a, p, (size_t)(end - p), 64, 100000, NULL);
-		const struct json *seq = e != NULL ? json_get(e, "sequence") : NULL;
-		if (seq != NULL && json_int(seq, 0, INT64_MAX, after)) {
-			const char *type = member(e, "event_type");
-			if (cli->json)
-				say_json(p, (size_t)(end - p));
-			else
-				print_event(e);
-			*ended = strncmp(type, "run.", 4) == 0 && is_terminal(type + 4);
-		}
-		arena_free(&a);
+	for (size_t at = 0; at < f->held.n;) {
+		const char *line = (const char *)f->held.p + at;
+		size_t n = (size_t)((const char *)memchr(line, '\n', f->held.n - at) - line);
+		own_arena struct arena a;
+		arena_init(&a, 8 << 20);
+		const struct json *e = json_parse(&a, line, n, JSON_DEPTH_MODEL, 100000, NULL);
+		if (e != NULL)
+			print_line(f->cli, line, n, e);
+		at += n + 1;
 	}
+	buf_reset(&f->held);
 	fflush(stdout);
+}
+
+static void take(void *user, const char *line, size_t n, const struct json *e)
+{
+	struct follow *f = user;
+	const char *type = member(e, "event_type");
+
+	if (f->attended) {
+		live_event(&f->live, e);
+		live_hide(&f->live);
+		f->look = f->look || strncmp(type, "approval.", 9) == 0;
+	}
+	if (f->asking.open) {
+		size_t was = f->held.n;
+		buf_add(&f->held, line, n);
+		buf_addc(&f->held, '\n');
+		if (!buf_failed(&f->held))
+			return;
+		f->held.n = was; /* no room: it is better seen at the wrong time than never */
+		f->held.why = 0;
+	}
+	print_line(f->cli, line, n, e);
+	fflush(stdout);
+	if (f->attended && !f->told && !token_device_named(f->cli) && strcmp(type, "approval.requested") == 0) {
+		f->told = true;
+		fprintf(stderr,
+			"The agent waits for a person: answer in the page at %s/, or with \"pinfold approve %s\" and a "
+			"device's token.\n",
+			f->cli->server, f->run);
+	}
 }
 
 int follow_events(const struct cli *cli, const char *run, bool follow)
 {
-	int64_t after = 0;
-
-	for (bool ended = false;;) {
-		struct http_answer answer;
-		char path[256];
-		snprintf(path, sizeof path, "/v1/runs/%s/events?after=%lld", run, (long long)after);
-		int status = http_call(cli, path, NULL, &answer);
-		if (status != 0)
-			return status;
-		print_lines(cli, &answer.body, &after, &ended);
-		buf_free(&answer.body);
-		if (ended || !follow)
-			return 0;
-		usleep(PAUSE_US);
-	}
-}
-
-const struct json *fetch_run(const struct cli *cli, const char *run, struct arena *a, int *status)
-{
-	struct http_answer answer;
-	char path[256];
-
-	snprintf(path, sizeof path, "/v1/runs/%s", run);
-	*status = http_call(cli, path, NULL, &answer);
-	if (*status != 0)
-		return NULL;
-	const struct json *v = json_parse(a, answer.body.p, answer.body.n, 64, 100000, NULL);
-	if (v == NULL) {
-		fputs("pinfold: the server's answer is not JSON\n", stderr);
-		*status = EXIT_UNREACHABLE;
-	}
-	buf_free(&answer.body);
-	return v;
-}
-
-/* ": 5 run, 1 failed, 2 skipped" */
-static void print_counts(const struct json *counts)
-{
-	static const char *const names[] = {"run", "failed", "skipped"};
-	const char *before = ": ";
-	int64_t n;
-
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		const struct json *v = json_get(counts, names[i]);
-		if (v == NULL || !json_int(v, 0, UINT32_MAX, &n) || (n == 0 && i > 0))
-			continue;
-		printf("%s%lld %s", before, (long long)n, names[i]);
-		before = ", ";
-	}
-}
-
-/* What should make one look twice, a line each. */
-static void print_flags(const struct json *flags)
-{
-	for (const struct json *f = flags->child; f != NULL; f = f->next) {
-		fputs("         note: ", stdout);
-		say_foreign(stdout, member(f, "flag"), strlen(member(f, "flag")));
-		if (member(f, "path")[0] != '\0') {
-			fputc(' ', stdout);
-			say_foreign(stdout, member(f, "path"), strlen(member(f, "path")));
-		}
-		fputc('\n', stdout);
-	}
-}
-
-static void print_check(const struct json *check)
-{
-	const struct json *ok = json_get(check, "ok");
-	const struct json *argv = json_get(check, "argv");
-
-	printf("  %s ", ok != NULL && ok->type == JSON_BOOL && ok->truth ? "passed" : "FAILED");
-	say_foreign(stdout, member(check, "name"), strlen(member(check, "name")));
-	fputc(':', stdout);
-	for (const struct json *w = argv != NULL ? argv->child : NULL; w != NULL; w = w->next)
-		if (w->type == JSON_STRING) {
-			fputc(' ', stdout);
-			say_foreign(stdout, w->text, w->len);
-		}
-	const char *outcome = member(check, "outcome");
-	const struct json *tests = json_get(check, "tests"), *upload = json_get(check, "uploadTests");
-	if (outcome[0] != '\0' && strcmp(outcome, "passed") != 0 && strcmp(outcome, "failed") != 0) {
-		fputs(" (", stdout);
-		say_foreign(stdout, outcome, strlen(outcome));
-		fputc(')', stdout);
-	}
-	if (tests != NULL)
-		print_counts(tests);
-	if (upload != NULL) {
-		fputs("; on the upload", stdout);
-		print_counts(upload);
-	}
-	fputc('\n', stdout);
-	if (json_get(check, "flags") != NULL)
-		print_flags(json_get(check, "flags"));
-}
-
-/* A patch is many lines; each is made safe by itself. */
-static void print_patch(const struct cli *cli, const char *run)
-{
-	struct http_answer answer;
-	char path[256];
-
-	snprintf(path, sizeof path, "/v1/runs/%s/artifacts/patch", run);
-	if (http_call(cli, path, NULL, &answer) != 0)
-		return;
-	const char *p = buf_cstr(&answer.body);
-	puts("patch:");
-	for (const char *end; p != NULL && *p != '\0'; p = end[0] == '\n' ? end + 1 : end) {
-		end = strchrnul(p, '\n');
-		fputs("  ", stdout);
-		say_foreign(stdout, p, (size_t)(end - p));
-		fputc('\n', stdout);
-	}
-	buf_free(&answer.body);
-}
-
-int print_outcome(const struct cli *cli, const char *run, bool with_patch)
-{
-	own_arena struct arena a;
+	struct follow f = {.cli = cli, .run = run};
 	int status;
 
-	arena_init(&a, 16 << 20);
-	const struct json *v = fetch_run(cli, run, &a, &status);
-	if (v == NULL)
+	if (!follow) {
+		struct http_answer answer;
+		char path[256];
+		snprintf(path, sizeof path, "/v1/runs/%s/events", run);
+		if ((status = http_call(cli, path, NULL, &answer)) != 0)
+			return status;
+		buf_init(&f.held, HELD_MAX);
+		buf_add(&f.held, answer.body.p, answer.body.n);
+		buf_free(&answer.body);
+		release(&f);
+		buf_free(&f.held);
+		return 0;
+	}
+	struct tail *t = tail_open(cli, run, take, &f, &status);
+	if (t == NULL)
 		return status;
-	const char *word = member(v, "status");
-	status = strcmp(word, "completed") == 0   ? EXIT_COMPLETED
-		 : strcmp(word, "cancelled") == 0 ? EXIT_CANCELLED
-						  : EXIT_FAILED;
-	if (cli->json) {
-		struct buf b;
-		buf_init(&b, 16 << 20);
-		json_write(&b, v);
-		say_json((const char *)b.p, b.n);
-		buf_free(&b);
-		return status;
+	enum tail_state state;
+	bool readable;
+	do
+		state = tail_step(t, -1, STEP_MS, &readable);
+	while (state == TAIL_GOES_ON);
+	status = state == TAIL_ENDED ? 0 : tail_status(t);
+	tail_free(t);
+	return status;
+}
+
+static void interrupt(int sig)
+{
+	(void)sig;
+	interrupted = 1;
+}
+
+/* The first asks for the run's end, the second ends this program. A caller that ignores it does so further. */
+static void heed_interrupts(void)
+{
+	struct sigaction was, ours = {.sa_handler = interrupt, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
+
+	if (sigaction(SIGINT, NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+		(void)sigaction(SIGINT, &ours, NULL);
+}
+
+static void cancel(struct follow *f)
+{
+	struct http_answer answer;
+	char path[256];
+
+	live_hide(&f->live);
+	if (f->asking.open) {
+		fputs("\nquestion ", stderr);
+		say_foreign(stderr, f->asking.request, strlen(f->asking.request));
+		fputs(": nothing is decided\n", stderr);
 	}
-	const struct json *changed = json_get(v, "changedFiles");
-	const struct json *checks = json_get(v, "verification");
-	if (with_patch && is_terminal(word))
-		print_patch(cli, run);
-	if (changed != NULL && changed->count > 0) {
-		puts("changed files:");
-		for (const struct json *f = changed->child; f != NULL; f = f->next) {
-			fputs("  ", stdout);
-			say_foreign(stdout, f->type == JSON_STRING ? f->text : member(f, "path"),
-				    strlen(f->type == JSON_STRING ? f->text : member(f, "path")));
-			fputc('\n', stdout);
-		}
+	f->asking.open = false;
+	f->asking.deaf = true;
+	release(f);
+	fputs("\nThe run's end is asked for; interrupt again to leave it alone.\n", stderr);
+	snprintf(path, sizeof path, "/v1/runs/%s/cancel", f->run);
+	if (http_call(f->cli, path, "", &answer) == 0)
+		buf_free(&answer.body);
+}
+
+/* What was held back goes before the next card. */
+static void look(struct follow *f)
+{
+	bool was;
+
+	live_hide(&f->live);
+	do {
+		if (!f->asking.open)
+			release(f);
+		was = f->asking.open;
+		/* If that fails, the next step tries again. */
+		f->look = asking_look(&f->asking) != 0;
+	} while (!f->look && was && !f->asking.open);
+}
+
+static enum tail_state attend(struct follow *f, struct tail *t)
+{
+	bool readable;
+	/* Where no question is put, what is typed is left for who reads it next. */
+	enum tail_state state = tail_step(t, f->asking.open ? STDIN_FILENO : -1, STEP_MS, &readable);
+
+	if (interrupted != 0) {
+		interrupted = 0;
+		cancel(f);
 	}
-	if (checks != NULL && checks->count > 0) {
-		puts("checks, run by the control plane in a clean tree:");
-		for (const struct json *c = checks->child; c != NULL; c = c->next)
-			print_check(c);
+	if (readable && f->asking.open) {
+		asking_read(&f->asking);
+		f->look = f->look || !f->asking.open;
 	}
-	printf("run %s: ", run);
-	say_cell(word, 0);
-	const char *why = member(v, "terminalReason");
-	const char *error = member(v, "error");
-	if (why[0] != '\0' && strcmp(why, word) != 0) {
-		fputs(" (", stdout);
-		say_foreign(stdout, why, strlen(why));
-		if (error[0] != '\0') {
-			fputs(", ", stdout);
-			say_foreign(stdout, error, strlen(error));
-		}
-		fputc(')', stdout);
+	if (f->device.n > 0 && f->look)
+		look(f);
+	if (!f->asking.open) {
+		release(f);
+		live_show(&f->live);
 	}
-	fputc('\n', stdout);
+	return state;
+}
+
+int attend_run(const struct cli *cli, const char *run)
+{
+	struct follow f = {.cli = cli, .run = run, .attended = true};
+	enum tail_state state;
+	int status;
+
+	f.asking = (struct asking){.cli = cli, .token = &f.device, .run = run, .patient = true};
+	if (!cli->json && asking_possible() && token_device_named(cli) && !token_device(cli, &f.device))
+		return EXIT_USAGE;
+	struct tail *t = tail_open(cli, run, take, &f, &status);
+	if (t != NULL) {
+		buf_init(&f.held, HELD_MAX);
+		live_open(&f.live);
+		heed_interrupts();
+		do
+			state = attend(&f, t);
+		while (state == TAIL_GOES_ON);
+		live_hide(&f.live);
+		status = state == TAIL_ENDED ? 0 : tail_status(t);
+		tail_free(t);
+		buf_free(&f.held);
+	}
+	secret_wipe(&f.device);
 	return status;
 }

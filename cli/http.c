@@ -2,7 +2,6 @@
  * Calls to the public API over libcurl. The token is sent to the named server only: no redirects, no
  * proxy, and it is wiped after use.
  */
-#include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,53 +9,82 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/http.h"
 #include "lib/num.h"
 #include "lib/secret.h"
 
 enum { ANSWER_MAX = 64 << 20 };
 
-/* The caller's token, from where the command line says. False after saying what is wrong. */
-static bool find_token(const struct cli *cli, struct secret *token)
+/* The one token of a file that only its owner may read. False after saying what is wrong. */
+static bool token_read(const char *path, struct secret *token)
 {
-	const char *value = NULL;
 	struct stat st;
 	size_t n;
+	char *text = file_read(AT_FDCWD, path, 256, &n);
 
-	if (cli->token_file != NULL) {
-		char *text = file_read(AT_FDCWD, cli->token_file, 256, &n);
-		if (text == NULL || stat(cli->token_file, &st) != 0) {
-			fprintf(stderr, "pinfold: %s: %s\n", cli->token_file,
-				errno == EINVAL || errno == EFBIG || errno == ELOOP
+	if (text == NULL || stat(path, &st) != 0) {
+		say_wrong(path, errno == EINVAL || errno == EFBIG || errno == ELOOP
 				    ? "not a regular file with one token"
 				    : strerror(errno));
-			free(text);
-			return false;
-		}
-		if ((st.st_mode & 077) != 0) {
-			fprintf(stderr, "pinfold: %s: others may read this token: chmod 600 it\n", cli->token_file);
-			wipe(text, n);
-			free(text);
-			return false;
-		}
-		while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
-			n--;
-		if (n == 0)
-			fprintf(stderr, "pinfold: %s: empty; a token is wanted there\n", cli->token_file);
-		bool ok = n > 0 && secret_set(token, text, n);
-		wipe(text, n);
 		free(text);
-		return ok;
-	}
-	if (cli->token_env != NULL)
-		value = getenv(cli->token_env);
-	else if ((value = getenv("PINFOLD_TOKEN")) == NULL)
-		value = getenv("PINFOLD_DEVICE_TOKEN");
-	if (value == NULL || value[0] == '\0') {
-		fprintf(stderr, "pinfold: no token: set %s or name a file with --token-file\n",
-			cli->token_env != NULL ? cli->token_env : "PINFOLD_TOKEN");
 		return false;
 	}
-	return secret_set(token, value, strlen(value));
+	if ((st.st_mode & 077) != 0) {
+		say_wrong(path, "others may read this token: chmod 600 it");
+		wipe(text, n);
+		free(text);
+		return false;
+	}
+	while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+		n--;
+	if (n == 0)
+		say_wrong(path, "empty; a token is wanted there");
+	bool ok = n > 0 && secret_set(token, text, n);
+	wipe(text, n);
+	free(text);
+	return ok;
+}
+
+/* From a variable. False after saying that it is not set. */
+static bool token_take(const char *name, struct secret *token)
+{
+	const char *value = getenv(name);
+
+	if (value != NULL && value[0] != '\0')
+		return secret_set(token, value, strlen(value));
+	fprintf(stderr, "pinfold: no token: set ");
+	say_foreign(stderr, name, strlen(name));
+	fputs(" or name a file with --token-file\n", stderr);
+	return false;
+}
+
+static bool is_set(const char *name)
+{
+	const char *value = getenv(name);
+	return value != NULL && value[0] != '\0';
+}
+
+bool token_find(const struct cli *cli, struct secret *token)
+{
+	if (cli->token_file != NULL)
+		return token_read(cli->token_file, token);
+	if (cli->token_env != NULL)
+		return token_take(cli->token_env, token);
+	return token_take(!is_set("PINFOLD_TOKEN") && is_set("PINFOLD_DEVICE_TOKEN") ? "PINFOLD_DEVICE_TOKEN"
+										     : "PINFOLD_TOKEN",
+			  token);
+}
+
+bool token_device_named(const struct cli *cli)
+{
+	return cli->device_file != NULL || cli->device_env != NULL || is_set("PINFOLD_DEVICE_TOKEN");
+}
+
+bool token_device(const struct cli *cli, struct secret *token)
+{
+	if (cli->device_file != NULL)
+		return token_read(cli->device_file, token);
+	return token_take(cli->device_env != NULL ? cli->device_env : "PINFOLD_DEVICE_TOKEN", token);
 }
 
 static size_t take(char *p, size_t size, size_t n, void *user)
@@ -90,17 +118,15 @@ static void explain(const struct cli *cli, long status, struct buf *body)
 	arena_free(&a);
 }
 
-int http_raw(const struct cli *cli, const struct secret *token, const char *method, const char *path, const char *body,
-	     struct http_answer *answer)
+CURL *http_begin(const struct cli *cli, const struct secret *token, const char *path, const char *more,
+		 struct curl_slist **headers)
 {
-	struct curl_slist *headers = NULL;
 	char url[2048], bearer[1200];
-	CURLcode rc;
 
-	buf_init(&answer->body, ANSWER_MAX);
+	*headers = NULL;
 	if (cli->server == NULL) {
 		fputs("pinfold: no server: set PINFOLD_URL or give --server URL\n", stderr);
-		return EXIT_USAGE;
+		return NULL;
 	}
 	size_t base = strlen(cli->server);
 	while (base > 0 && cli->server[base - 1] == '/')
@@ -108,19 +134,40 @@ int http_raw(const struct cli *cli, const struct secret *token, const char *meth
 	snprintf(url, sizeof url, "%.*s%s", (int)base, cli->server, path);
 	snprintf(bearer, sizeof bearer, "Authorization: Bearer %.*s", (int)token->n, (const char *)token->p);
 	CURL *c = curl_easy_init();
+	if (c != NULL) {
+		*headers = curl_slist_append(*headers, bearer);
+		*headers = curl_slist_append(*headers, "Expect:");
+		if (more != NULL)
+			*headers = curl_slist_append(*headers, more);
+		curl_easy_setopt(c, CURLOPT_URL, url);
+		curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+		curl_easy_setopt(c, CURLOPT_PROXY, "");
+		curl_easy_setopt(c, CURLOPT_HTTPHEADER, *headers);
+		curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 10L);
+	}
+	wipe(bearer, sizeof bearer);
+	return c;
+}
+
+void http_end(CURL *c, struct curl_slist *headers)
+{
+	for (struct curl_slist *h = headers; h != NULL; h = h->next)
+		wipe(h->data, strlen(h->data));
+	curl_slist_free_all(headers);
+	curl_easy_cleanup(c);
+}
+
+int http_raw(const struct cli *cli, const struct secret *token, const char *method, const char *path, const char *body,
+	     struct http_answer *answer)
+{
+	struct curl_slist *headers;
+	CURL *c = http_begin(cli, token, path, body != NULL ? "Content-Type: application/json" : NULL, &headers);
+
+	buf_init(&answer->body, ANSWER_MAX);
 	if (c == NULL)
-		return EXIT_UNREACHABLE;
-	headers = curl_slist_append(headers, bearer);
-	headers = curl_slist_append(headers, "Expect:");
-	if (body != NULL)
-		headers = curl_slist_append(headers, "Content-Type: application/json");
-	curl_easy_setopt(c, CURLOPT_URL, url);
-	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(c, CURLOPT_PROXY, "");
-	curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+		return cli->server == NULL ? EXIT_USAGE : EXIT_UNREACHABLE;
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &answer->body);
-	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 10L);
 	curl_easy_setopt(c, CURLOPT_TIMEOUT, 120L);
 	if (method != NULL)
 		curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);
@@ -128,19 +175,30 @@ int http_raw(const struct cli *cli, const struct secret *token, const char *meth
 		curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
 		curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
 	}
-	rc = curl_easy_perform(c);
+	CURLcode rc = curl_easy_perform(c);
 	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &answer->status);
-	for (struct curl_slist *h = headers; h != NULL; h = h->next)
-		wipe(h->data, strlen(h->data));
-	curl_slist_free_all(headers);
-	curl_easy_cleanup(c);
-	wipe(bearer, sizeof bearer);
+	http_end(c, headers);
 	if (rc == CURLE_OK)
 		return 0;
-	fprintf(stderr, "pinfold: %s cannot be reached: %s. Is this the address, and does the service run?\n",
-		cli->server, curl_easy_strerror(rc));
+	if (!cli->quiet)
+		fprintf(stderr, "pinfold: %s cannot be reached: %s. Is this the address, and does the service run?\n",
+			cli->server, curl_easy_strerror(rc));
 	buf_free(&answer->body);
 	return EXIT_UNREACHABLE;
+}
+
+int http_ask(const struct cli *cli, const struct secret *token, const char *method, const char *path, const char *body,
+	     struct http_answer *answer)
+{
+	int status = http_raw(cli, token, method, path, body, answer);
+
+	if (status != 0 || (answer->status >= 200 && answer->status <= 299))
+		return status;
+	status = answer->status >= 500 ? EXIT_UNREACHABLE : EXIT_FAILED;
+	if (!cli->quiet || status == EXIT_FAILED)
+		explain(cli, answer->status, &answer->body);
+	buf_free(&answer->body);
+	return status;
 }
 
 static int call(const struct cli *cli, const char *method, const char *path, const char *body,
@@ -153,15 +211,9 @@ static int call(const struct cli *cli, const char *method, const char *path, con
 		fputs("pinfold: no server: set PINFOLD_URL or give --server URL\n", stderr);
 		return EXIT_USAGE;
 	}
-	if (!find_token(cli, &token))
+	if (!token_find(cli, &token))
 		return EXIT_USAGE;
-	int status = http_raw(cli, &token, method, path, body, answer);
-	if (status == 0 && (answer->status < 200 || answer->status > 299)) {
-		explain(cli, answer->status, &answer->body);
-		buf_free(&answer->body);
-		return answer->status >= 500 ? EXIT_UNREACHABLE : EXIT_FAILED;
-	}
-	return status;
+	return http_ask(cli, &token, method, path, body, answer);
 }
 
 int http_call(const struct cli *cli, const char *path, const char *body, struct http_answer *answer)

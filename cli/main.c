@@ -19,6 +19,8 @@ static const struct command commands[] = {
     {"ps", "[--status queued|running|completed|failed|cancelled]", "list runs, newest first", cmd_ps},
     {"show", "RUN", "one run's state and results", cmd_show},
     {"events", "[-f] RUN", "a run's events; -f follows until it ends", cmd_events},
+    {"approve", "[RUN [REQUEST] [--allow-once | --allow-session | --deny | --cancel] [--digest DIGEST]]",
+     "list what agents ask, or answer it", cmd_approve},
     {"cancel", "RUN", "ask for the end of a run", cmd_cancel},
     {"artifacts", "RUN [NAME]", "list what a run left, or print one of it", cmd_artifacts},
     {"rm", "RUN...", "remove runs that have ended, with all they left", cmd_rm},
@@ -71,13 +73,17 @@ static const struct command *named(const char *name)
 
 static int help(FILE *to, int status)
 {
-	fputs("usage: pinfold [--server URL] [--token-env NAME] [--token-file FILE] [--json] COMMAND ...\n\n", to);
+	fputs("usage: pinfold [--server URL] [--token-env NAME] [--token-file FILE]\n"
+	      "       [--device-token-env NAME] [--device-token-file FILE] [--json] COMMAND ...\n\n",
+	      to);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
 	fputs("\n\"pinfold COMMAND --help\" says what a command takes; pinfold(1) says more.\n"
 	      "The server is --server or PINFOLD_URL; the token is --token-env's variable, --token-file, "
 	      "PINFOLD_TOKEN\n"
-	      "or PINFOLD_DEVICE_TOKEN. Exit status: 0 completed, 1 failed, 2 usage, 3 cancelled, 4 unreachable.\n",
+	      "or PINFOLD_DEVICE_TOKEN; the device's, which answers agents' questions, --device-token-env's, "
+	      "--device-token-file\nor PINFOLD_DEVICE_TOKEN. Exit status: 0 completed, 1 failed, 2 usage, 3 cancelled, "
+	      "4 unreachable.\n",
 	      to);
 	return status;
 }
@@ -123,6 +129,10 @@ int main(int argc, char **argv)
 			cli.token_env = argv[++i];
 		else if (i + 1 < argc && strcmp(argv[i], "--token-file") == 0)
 			cli.token_file = argv[++i];
+		else if (i + 1 < argc && strcmp(argv[i], "--device-token-env") == 0)
+			cli.device_env = argv[++i];
+		else if (i + 1 < argc && strcmp(argv[i], "--device-token-file") == 0)
+			cli.device_file = argv[++i];
 		else
 			return usage("unknown option %s", argv[i]);
 	}

@@ -5,6 +5,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -45,14 +46,31 @@ void say_cell(const char *text, size_t width)
 	printf("%*s", (int)(utf8_count(text, n) < width ? width - utf8_count(text, n) : 0), "");
 }
 
-void say_lines(const char *text, size_t n)
+void say_lines(FILE *to, const char *margin, const char *text, size_t n)
 {
 	for (const char *p = text, *end = text + n; p < end;) {
 		const char *stop = memchr(p, '\n', (size_t)(end - p));
 		size_t len = (size_t)((stop != NULL ? stop : end) - p);
-		say_foreign(stdout, p, len);
-		fputc('\n', stdout);
+		fputs(margin, to);
+		say_foreign(to, p, len);
+		fputc('\n', to);
 		p += len + 1;
+	}
+}
+
+void say_time(char out[32], const struct json *ms, bool day)
+{
+	int64_t at = 0;
+	struct tm tm;
+
+	out[0] = '\0';
+	if (ms != NULL && json_int(ms, 0, INT64_MAX, &at)) {
+		time_t t = (time_t)(at / 1000);
+		size_t n = localtime_r(&t, &tm) == NULL ? 0
+			   : day                        ? strftime(out, 32, "%Y-%m-%d %H:%M:%S", &tm)
+							: strftime(out, 32, "%H:%M:%S", &tm);
+		if (n == 0)
+			out[0] = '\0';
 	}
 }
 
