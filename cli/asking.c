@@ -63,7 +63,7 @@ static void show(struct asking *a, const struct json *card)
 
 int asking_look(struct asking *a)
 {
-	own_arena struct arena arena;
+	own_arena struct arena arena = {0};
 	int status;
 
 	if (a->deaf)

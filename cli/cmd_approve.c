@@ -90,7 +90,7 @@ static int list_runs(const struct cli *cli, const struct secret *token, unsigned
 	int status;
 
 	for (unsigned page = 0; page < PAGES; page++) {
-		own_arena struct arena a;
+		own_arena struct arena a = {0};
 		struct http_answer answer;
 		snprintf(path, sizeof path, "/v1/runs?status=running&limit=%d%s%s", PAGE,
 			 next[0] != '\0' ? "&after=" : "", next);

@@ -75,7 +75,7 @@ static void read_whole(const char *p, size_t n, struct buf *told)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct sse s = {0};
-	own_buf struct buf want, told;
+	own_buf struct buf want = {0}, told = {0};
 
 	if (size > 60000)
 		return 0;
