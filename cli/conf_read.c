@@ -265,6 +265,7 @@ static void take_global(struct out *o, cfg_t *c)
 			      .keep_artifacts_days = (uint32_t)number(o, c, "keep_artifacts_days", 0, 36500),
 			      .keep_runs_days = (uint32_t)number(o, c, "keep_runs_days", 0, 36500),
 			      .keep_tokens_days = (uint32_t)number(o, c, "keep_tokens_days", 0, 36500),
+			      .max_streams = (uint32_t)number(o, c, "max_streams", 1, 100000),
 			      .public_url = cfg_getstr(c, "public_url"),
 			      .run_token_secret = cfg_getstr(c, "run_token_secret"),
 			      .run_token_secret_next = cfg_getstr(c, "run_token_secret_next"),
@@ -381,7 +382,8 @@ static void take_tenant(struct out *o, cfg_t *t)
 			      .max_wall_seconds = (uint32_t)number(o, t, "max_wall_seconds", 1, 86400),
 			      .check_seconds = (uint32_t)number(o, t, "check_seconds", 1, 3600),
 			      .max_concurrent_runs = (uint32_t)number(o, t, "max_concurrent_runs", 1, 512),
-			      .max_queued_runs = (uint32_t)number(o, t, "max_queued_runs", 1, 100000)};
+			      .max_queued_runs = (uint32_t)number(o, t, "max_queued_runs", 1, 100000),
+			      .max_streams = (uint32_t)number(o, t, "max_streams", 1, 100000)};
 	m.extensions_n = strings(o, t, "extensions", m.extensions, 64);
 	size_t n = cf_put_tenant(frame, sizeof frame, 0, &m);
 	emit(o, n, "tenant");
@@ -449,6 +451,7 @@ static void read_file(struct out *o, const char *file, bool global)
 	    CFG_INT("check_seconds", 60, CFGF_NONE),
 	    CFG_INT("max_concurrent_runs", 4, CFGF_NONE),
 	    CFG_INT("max_queued_runs", 100, CFGF_NONE),
+	    CFG_INT("max_streams", 200, CFGF_NONE),
 	    CFG_SEC("check", check, CFGF_MULTI),
 	    CFG_END()};
 	cfg_opt_t opts[] = {
@@ -475,6 +478,7 @@ static void read_file(struct out *o, const char *file, bool global)
 	    CFG_INT("keep_artifacts_days", 7, CFGF_NONE),
 	    CFG_INT("keep_runs_days", 90, CFGF_NONE),
 	    CFG_INT("keep_tokens_days", 90, CFGF_NONE),
+	    CFG_INT("max_streams", 4000, CFGF_NONE),
 	    CFG_STR("public_url", "", CFGF_NONE),
 	    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
 	    CFG_STR("run_token_secret_next", "", CFGF_NONE),

@@ -375,8 +375,7 @@ static void buffering(struct doctor *d)
 
 static void events(struct doctor *d)
 {
-	found(d, DOCTOR_SKIPPED,
-	      "this version does not stream events; web.buffering says whether they could leave at once");
+	found(d, DOCTOR_SKIPPED, "no run is made for it; web.buffering says whether events leave at once");
 }
 
 static void profiles(struct doctor *d)

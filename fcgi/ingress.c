@@ -23,6 +23,7 @@ enum param {
 	P_ACCEPT,
 	P_NONE_MATCH,
 	P_IDEMPOTENCY,
+	P_LAST_ID,
 	P_COOKIE,
 	P_HOST,
 	P_ORIGIN,
@@ -47,6 +48,7 @@ static const char *const names[P__COUNT] = {
     [P_ACCEPT] = "HTTP_ACCEPT",
     [P_NONE_MATCH] = "HTTP_IF_NONE_MATCH",
     [P_IDEMPOTENCY] = "HTTP_IDEMPOTENCY_KEY",
+    [P_LAST_ID] = "HTTP_LAST_EVENT_ID",
     [P_COOKIE] = "HTTP_COOKIE",
     [P_HOST] = "HTTP_HOST",
     [P_ORIGIN] = "HTTP_ORIGIN",
@@ -110,8 +112,8 @@ static const char *collect(struct ingress *in, const struct gate *g, const char 
 			if (strcmp(p->name, names[k]) != 0)
 				continue;
 			/* Others may have set cookies, too, as they like: what is not clean, or came twice, is none of
-			 * ours. */
-			if (k == P_COOKIE && (value[k] != NULL || !value_clean(p, false))) {
+			 * ours. Nor is an id of an event like that any event's. */
+			if ((k == P_COOKIE || k == P_LAST_ID) && (value[k] != NULL || !value_clean(p, false))) {
 				value[k] = "";
 				continue;
 			}
@@ -214,6 +216,7 @@ void ingress_read(struct ingress *in, const struct gate *g, struct arrival *out)
 	out->chunked = v[P_TRANSFER] != NULL && strcasecmp(v[P_TRANSFER], "chunked") == 0;
 	out->if_none_match = v[P_NONE_MATCH];
 	out->idempotency_key = v[P_IDEMPOTENCY];
+	out->last_event_id = v[P_LAST_ID];
 	out->cookie = v[P_COOKIE];
 	out->host = v[P_HOST];
 	out->origin = v[P_ORIGIN];

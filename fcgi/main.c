@@ -6,6 +6,7 @@
  * Descriptors are given by sandboxd (lib/place.h): 3 control, 4 configuration, 6 the listening socket.
  */
 #include "fcgi/pool.h"
+#include "fcgi/streams.h"
 #include "handlers/known.h"
 #include "lib/chan.h"
 #include "lib/conf.h"
@@ -22,13 +23,23 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void raise_files(void)
+/* As many descriptors as there may be. Returns how many. */
+static uint32_t raise_files(void)
 {
 	struct rlimit r;
-	if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
-		r.rlim_cur = r.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &r);
-	}
+	if (getrlimit(RLIMIT_NOFILE, &r) != 0)
+		return 0;
+	r.rlim_cur = r.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &r);
+	return r.rlim_max < INT32_MAX ? (uint32_t)r.rlim_max : INT32_MAX;
+}
+
+/* Streams keep their descriptors for long, so they leave those that the most requests at a time can need: each its
+ * connection and its thread's to stored. Where there are hardly any, each kind gets what it can. */
+static uint32_t streams_most(uint32_t files, uint32_t threads)
+{
+	uint32_t others = 2 * threads + POOL_SPARE + 64;
+	return files > 2 * others ? files - others : files > 16 ? files / 2 : 8;
 }
 
 static void close_on_exec(int fd)
@@ -57,7 +68,7 @@ int main(void)
 	/* None of the secrets is for this role; should any arrive, it ends here unread. */
 	close(CHILD_FD_SECRETS);
 	signal(SIGPIPE, SIG_IGN);
-	raise_files();
+	uint32_t files = raise_files();
 	if (FCGX_Init() != 0)
 		fatal("libfcgi does not start");
 	if (fcntl(CHILD_FD_LISTEN, F_SETFL, O_NONBLOCK) != 0)
@@ -82,11 +93,18 @@ int main(void)
 	if (pool.start > pool.most)
 		pool.start = pool.most;
 	pool.deadline_ms = conf.global.request_deadline_ms > 0 ? conf.global.request_deadline_ms : 30000;
+	pool.streams = streams_new(&conf, store, streams_most(files, pool.most));
+	if (pool.streams == NULL)
+		fatal("cannot make the table of streams: %m");
+	app.figures = streams_figures;
+	app.figures_ctx = pool.streams;
 	if (!digest_start())
 		fatal("OpenSSL does not start: %m");
 	if (!confine(CONFINE_FCGI, NULL, 0))
 		fatal("cannot confine this process: %m");
 	pool_init(&pool);
+	if (!streams_start(pool.streams, &pool))
+		fatal("cannot start the thread of the streams: %m");
 	pool_run(&pool);
 	/* Threads may still hold requests; there is nothing to save, and nothing to free that exit does not. */
 	_exit(0);

@@ -21,8 +21,7 @@ enum {
 	LISTEN_AGAIN_MS = 100,
 	HELD_MS = 500,
 	IN_TURN = 16, /* connections that one worker takes before it lets another: on a busy machine it may be halted */
-	STACK = 256 * 1024,
-	SPARE_CONNS = 256
+	STACK = 256 * 1024
 };
 /* Epoll data: turn << 32 | row. A row above any is the listener. */
 #define LISTENER UINT32_MAX
@@ -39,7 +38,7 @@ static bool arm(struct pool *p, int fd, uint64_t data, uint32_t events, int op)
 
 void pool_init(struct pool *p)
 {
-	p->nconns = p->most + SPARE_CONNS;
+	p->nconns = p->most + POOL_SPARE;
 	p->conns = calloc(p->nconns, sizeof *p->conns);
 	p->free = calloc(p->nconns, sizeof *p->free);
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -252,9 +251,40 @@ static struct conn *take_waiting(struct pool *p, uint32_t row, uint32_t turn)
 	return c;
 }
 
-static void put_back(struct pool *p, struct conn *c, enum serve_end end)
+/* The row's connection becomes the streams'. What is overdue the watchdog has shut down: that one ends. */
+static void give_away(struct pool *p, struct worker *w, struct conn *c)
+{
+	pthread_mutex_lock(&p->lock);
+	p->idle++;
+	bool watched = c->watched, over = atomic_load(&c->overdue) != 0;
+	int fd = give_up(p, c);
+	pthread_mutex_unlock(&p->lock);
+	over = over || (watched && epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, NULL) != 0);
+	if (over)
+		close(fd);
+	serve_stream(w, over ? -1 : fd);
+}
+
+void pool_adopt(struct pool *p, int fd)
+{
+	pthread_mutex_lock(&p->lock);
+	if (p->used < p->nconns && !atomic_load(&p->stopping)) {
+		struct conn *c = &p->conns[p->free[p->nconns - 1 - p->used++]];
+		*c = (struct conn){.fd = fd, .served = 1, .deadline = timer_ms() + p->deadline_ms};
+		fd = wait_for_more(p, c);
+	}
+	pthread_mutex_unlock(&p->lock);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void put_back(struct pool *p, struct worker *w, struct conn *c, enum serve_end end)
 {
 	int fd = -1;
+	if (end == SERVE_STREAM) {
+		give_away(p, w, c);
+		return;
+	}
 	pthread_mutex_lock(&p->lock);
 	p->idle++;
 	if (end == SERVE_KEEP)
@@ -304,7 +334,7 @@ static void *work(void *arg)
 				pool_listen(p);
 		}
 		if (c != NULL)
-			put_back(p, c, serve(w, c));
+			put_back(p, w, c, serve(w, c));
 	}
 	pthread_mutex_lock(&p->lock);
 	p->threads--, p->idle--;

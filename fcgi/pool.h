@@ -23,6 +23,8 @@
 
 /* How long one read or write may wait for the peer. */
 enum { POOL_IO_SECONDS = 10 };
+/* Connections that only wait, besides those that threads serve. */
+enum { POOL_SPARE = 256 };
 
 enum conn_state {
 	CONN_FREE,
@@ -44,8 +46,10 @@ struct conn {
 	bool bounded; /* so may writing to it */
 };
 
+struct streams;
 struct pool {
 	struct app *app;
+	struct streams *streams;
 	const char *store_path;
 	int listener, control, epoll;
 	uint32_t start, most, deadline_ms;
@@ -68,15 +72,19 @@ enum pool_listening {
 };
 
 /* What a worker did with a connection. */
-enum serve_end { SERVE_CLOSE, SERVE_KEEP, SERVE_MORE };
+enum serve_end { SERVE_CLOSE, SERVE_KEEP, SERVE_MORE, SERVE_STREAM /* it is the streams' */ };
 
-/* fills in the rest; app, store_path, listener, control, start, most and deadline_ms are set. Fatal on no memory. */
+/* fills in the rest; app, streams, store_path, listener, control, start, most and deadline_ms are set. Fatal on no
+ * memory. */
 void pool_init(struct pool *p);
 /* Serves until SIGTERM (then within 1.5 s) or until control ends. */
 void pool_run(struct pool *p);
 
 /* Arms the listener, whoever held it. */
 void pool_listen(struct pool *p);
+
+/* A connection on which nothing goes on: its next request may come, if there is room for it. */
+void pool_adopt(struct pool *p, int fd);
 
 /* serve.c: one request of one worker. */
 struct worker;
@@ -86,4 +94,6 @@ bool worker_listens(const struct worker *w);
 void worker_hold(struct worker *w, bool listens);
 void worker_free(struct worker *w);
 enum serve_end serve(struct worker *w, struct conn *c);
+/* Behind SERVE_STREAM: the connection's descriptor, which nobody else knows any more; -1: it came to an end. */
+void serve_stream(struct worker *w, int fd);
 #endif

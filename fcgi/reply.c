@@ -97,6 +97,8 @@ static bool put_head(void *ctx, const struct reply_head *h)
 		line(&b, "WWW-Authenticate", "Bearer", "");
 	if (h->retry_after > 0)
 		buf_addf(&b, "Retry-After: %u\r\n", h->retry_after);
+	/* nginx's own word; the others are told by their configuration. */
+	line(&b, "X-Accel-Buffering", h->unbuffered ? "no" : NULL, "");
 	buf_adds(&b, "\r\n");
 	return !buf_failed(&b) && put(ctx, b.p, b.n);
 }

@@ -7,6 +7,7 @@
 #include "fcgi/ingress.h"
 #include "fcgi/pool.h"
 #include "fcgi/reply.h"
+#include "fcgi/streams.h"
 #include "handlers/dispatch.h"
 #include "lib/ask.h"
 #include "lib/chan.h"
@@ -28,6 +29,7 @@ struct worker {
 	struct conn *conn; /* that it serves */
 	bool listens;      /* holds the listener */
 	struct ask *ask;
+	struct stream *stream; /* that this request has begun */
 	struct gate gate;
 	struct ingress ingress;
 	uint8_t peek[GATE_PEEK];
@@ -59,6 +61,7 @@ struct worker *worker_new(struct pool *p)
 		return NULL;
 	w->pool = p;
 	w->listens = false;
+	w->stream = NULL;
 	w->ask = ask_new(p->store_path, ASK_PATIENCE_MS);
 	if (w->ask == NULL) {
 		free(w);
@@ -215,6 +218,21 @@ static void log_outcome(const struct arrival *in, const struct reply *rp)
 		log_warn("request %s: %s %s: %u %s", in->id, in->method, in->path, rp->status, err_code(rp->error));
 }
 
+static enum err open_stream(void *ctx, const struct stream_order *order)
+{
+	struct worker *w = ctx;
+	return w->stream != NULL ? ERR_INTERNAL_ERROR : streams_reserve(w->pool->streams, order, &w->stream);
+}
+
+void serve_stream(struct worker *w, int fd)
+{
+	if (fd >= 0)
+		streams_take(w->pool->streams, w->stream, fd, w->gate.id, w->gate.keep);
+	else
+		streams_cancel(w->pool->streams, w->stream);
+	w->stream = NULL;
+}
+
 static bool answer(struct worker *w, struct conn *c, FCGX_Request *fr)
 {
 	struct body_ctx body = {fr->in, w};
@@ -224,12 +242,16 @@ static bool answer(struct worker *w, struct conn *c, FCGX_Request *fr)
 	ingress_read(&w->ingress, &w->gate, &in);
 	in.body = (struct body_source){read_body, &body};
 	in.peer = (struct peer_source){peer_of, &body};
+	in.streams = (struct stream_source){open_stream, w};
 	reply_init(&rp, reply_fcgi(&out), in.id);
 	/* What it sent before may not have been read yet. */
 	if (c->served > 0)
 		write_bounded(w);
 	dispatch(w->pool->app, w->ask, &in, &rp);
 	log_outcome(&in, &rp);
+	/* An answer that is no stream's beginning leaves no place taken. */
+	if (w->stream != NULL && (rp.failed || rp.status != 200))
+		serve_stream(w, -1);
 	/* The answer goes out before what is left of the body is thrown away: a peer that still writes can read it.
 	 * Where the connection ends it goes together with END_REQUEST, in one write. */
 	return !rp.failed && (!w->gate.keep || FCGX_FFlush(fr->out) == 0);
@@ -241,6 +263,18 @@ static bool end(FCGX_Request *fr, bool whole)
 	if (!whole && fr->out->FCGI_errno != 0)
 		return false;
 	return FCGX_FClose(fr->err) == 0 && FCGX_FClose(fr->out) == 0;
+}
+
+/* The head and the first line are out: who goes on needs nothing of libfcgi, nor any byte that the peer sent for it. */
+static enum serve_end hand_over(struct worker *w, struct conn *c, FCGX_Request *fr)
+{
+	bool clean = drain(w, c, fr->in);
+	fr->ipcFd = -1;
+	FCGX_Free(fr, 0);
+	if (clean)
+		return SERVE_STREAM;
+	serve_stream(w, -1);
+	return SERVE_CLOSE;
 }
 
 enum serve_end serve(struct worker *w, struct conn *c)
@@ -273,6 +307,8 @@ enum serve_end serve(struct worker *w, struct conn *c)
 		return SERVE_CLOSE;
 	}
 	bool whole = answer(w, c, &fr);
+	if (w->stream != NULL)
+		return hand_over(w, c, &fr);
 	/* A connection that stays must be empty before its peer may use it again; one that ends is drained only so that
 	 * a peer that still writes can read the answer. */
 	bool clean = w->gate.keep && drain(w, c, fr.in);

@@ -63,6 +63,7 @@ enum err authority_check(const struct app *app, struct ask *a, const struct arri
 	*who = (struct principal){.kind = answer.kind, .rights = answer.rights};
 	snprintf(who->tenant, sizeof who->tenant, "%s", answer.tenant);
 	snprintf(who->id, sizeof who->id, "%s", proof.id);
+	memcpy(who->hash, proof.hash, sizeof who->hash);
 	snprintf(who->label, sizeof who->label, "%s", answer.label);
 	/* created_by takes 64 bytes; the public id is always short, a label may not be. */
 	snprintf(who->by, sizeof who->by, "%s:%s", kind == PRINCIPAL_API ? "api" : "device", proof.id);

@@ -1,7 +1,8 @@
-/* GET /v1/runs/{runId}/events as NDJSON: the stored buffer, one object a line. */
+/* GET /v1/runs/{runId}/events: the stored buffer as NDJSON, one object a line, or a stream (stream.c). */
 #include "gen/routes.h"
 #include "handlers/query.h"
 #include "handlers/runs.h"
+#include "handlers/stream.h"
 #include "lib/ask.h"
 #include "lib/lack.h"
 #include "lib/num.h"
@@ -9,7 +10,7 @@
 
 enum { LINE_BYTES = 80000 };
 
-static bool put_line(struct buf *b, const char *run, const struct st_event *ev)
+bool event_line(struct buf *b, const char *run, const struct st_event *ev)
 {
 	struct jw w;
 	buf_reset(b);
@@ -50,7 +51,7 @@ enum err events_each(struct request *rq, uint64_t after, void (*take)(void *ctx,
 			struct st_event ev;
 			if (!st_get_event(part.p, part.n, &ev))
 				return ERR_INTERNAL_ERROR;
-			if (!put_line(&line, rq->arg[0], &ev))
+			if (!event_line(&line, rq->arg[0], &ev))
 				return lack_error();
 			take(ctx, line.p, line.n);
 		}
@@ -69,9 +70,13 @@ static void send_line(void *ctx, const void *line, size_t n)
 	reply_body(rp, line, n);
 }
 
-static bool wants_stream(const char *value)
+static bool stream_known(const char *value)
 {
-	return value != NULL && (strcmp(value, "1") == 0 || strcmp(value, "true") == 0);
+	static const char *const all[] = {"0", "1", "false", "true"};
+	for (size_t i = 0; value != NULL && i < sizeof all / sizeof *all; i++)
+		if (strcmp(value, all[i]) == 0)
+			return true;
+	return value == NULL;
 }
 
 void handle_run_events(struct request *rq, struct reply *rp)
@@ -85,14 +90,16 @@ void handle_run_events(struct request *rq, struct reply *rp)
 		return;
 	}
 	const char *from = p[0].value, *stream = p[1].value;
-	if (from != NULL && !num_u64(from, strlen(from), 0, INT64_MAX, &after)) {
-		reply_error(rp, ERR_INVALID_QUERY, "after", NULL);
+	if (!stream_known(stream)) {
+		reply_error(rp, ERR_INVALID_QUERY, "stream", NULL);
 		return;
 	}
-	bool known = stream == NULL || wants_stream(stream) || strcmp(stream, "0") == 0 || strcmp(stream, "false") == 0;
-	if (!known || wants_stream(stream)) {
-		reply_error(rp, ERR_INVALID_QUERY, "stream",
-			    known ? "This server does not stream events yet. Ask again with after=N." : NULL);
+	if (stream_wanted(rq->in, stream)) {
+		stream_answer(rq, rp, from);
+		return;
+	}
+	if (from != NULL && !num_u64(from, strlen(from), 0, INT64_MAX, &after)) {
+		reply_error(rp, ERR_INVALID_QUERY, "after", NULL);
 		return;
 	}
 	e = events_each(rq, after, send_line, rp);

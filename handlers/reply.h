@@ -20,6 +20,7 @@ struct reply_head {
 	const char *cookie;   /* NULL, or what to set: it holds a secret */
 	const char *request_id;
 	unsigned retry_after; /* seconds; 0: none */
+	bool unbuffered;      /* whoever passes it on shall not wait for more of it */
 	int64_t length;       /* -1: not known beforehand */
 };
 

@@ -33,6 +33,25 @@ struct peer_source {
 	void *ctx;
 };
 
+/* An event stream that a handler begins, for who goes on with it. The texts need not outlive the call. */
+struct stream_order {
+	const char *tenant, *run;
+	uint64_t after; /* the sequence behind which to begin */
+	const char *token_id;
+	const uint8_t *token_hash; /* 32 bytes: who reads, to be looked at again */
+};
+/* open gives it a place; an answer whose status is 200 must then be its head. ERR_OK, ERR_TOO_MANY_STREAMS or
+ * ERR_RESOURCES_EXHAUSTED. NULL: there are no streams here. */
+struct stream_source {
+	enum err (*open)(void *ctx, const struct stream_order *order);
+	void *ctx;
+};
+struct stream_figures {
+	uint32_t open;
+	uint64_t opened, refused,
+	    slow; /* since the start: begun, refused for want of a place, cut for not being read */
+};
+
 /* Stage 1: the request as it arrived, strictly read. Strings are C strings without control bytes; NULL
  * where the parameter is absent. Nothing here was authenticated. */
 struct arrival {
@@ -47,12 +66,14 @@ struct arrival {
 	bool kept;          /* the web server wants to use this connection again */
 	const char *authorization, *content_type, *content_encoding, *content_length;
 	const char *accept, *if_none_match, *idempotency_key;
+	const char *last_event_id; /* "" where it is not even text */
 	const char *cookie, *host, *origin, *fetch_site;
 	const char *source;       /* the client's address, as the web server saw it */
 	const char *vhost_tenant; /* PINFOLD_TENANT of the web server's configuration */
 	bool chunked;             /* the client announced no length; Apache passes such a body on as it comes */
 	struct body_source body;
 	struct peer_source peer;
+	struct stream_source streams;
 	char id[65]; /* the request id: PINFOLD_REQUEST_ID of the web server's configuration, or a UUID of ours */
 };
 
@@ -60,8 +81,9 @@ struct arrival {
 struct principal {
 	char tenant[129];
 	char label[161];
-	char by[101]; /* as written into records: "api:ID" or "device:ID" */
-	char id[33];  /* the public id of the token */
+	char by[101];     /* as written into records: "api:ID" or "device:ID" */
+	char id[33];      /* the public id of the token */
+	uint8_t hash[32]; /* of the whole token */
 	unsigned kind, rights;
 };
 
@@ -78,6 +100,9 @@ struct app {
 	atomic_uint *pauses; /* of handle_front, now */
 	int empty;           /* a descriptor of nothing, for questions that need none */
 	struct known *known; /* of authority.c; NULL: stored is asked first, always */
+	/* Of the event streams; NULL: there are none. */
+	void (*figures)(void *ctx, struct stream_figures *out);
+	void *figures_ctx;
 };
 
 /* Stage 3: what a handler gets. who is NULL exactly on routes for anyone. */

@@ -21,6 +21,8 @@ uint32_t run_artifacts(uint8_t state, uint32_t stored);
 /* A key with a time, or nothing where it is 0. */
 void put_time(struct jw *w, const char *key, uint64_t ms);
 
+/* Writes an event's line, with its end, over what b had. False: no memory. */
+bool event_line(struct buf *b, const char *run, const struct st_event *ev);
 /* Gives each event of a run after `after` as one JSON line to take(), page by page. run_state, if not NULL,
  * becomes true when the run has ended. ERR_OK, or the first question's error; later failures give
  * ERR_STORE_UNAVAILABLE after lines have already been given. */

@@ -26,7 +26,9 @@ int chan_listen(const char *path, int type, mode_t mode, uid_t uid, gid_t gid, i
 /* False with ENAMETOOLONG. */
 struct sockaddr_un;
 bool chan_address(const char *path, struct sockaddr_un *to);
-int chan_connect(const char *path);             /* SOCK_SEQPACKET; -1 with errno */
+int chan_connect(const char *path); /* SOCK_SEQPACKET; -1 with errno */
+/* The same without ever waiting, then or later (O_NONBLOCK): a full backlog is EAGAIN. */
+int chan_reach(const char *path);
 bool chan_peer(int fd, uid_t *uid, pid_t *pid); /* SO_PEERCRED */
 
 /* The most bytes that a message takes in place of a descriptor, as spec/store.msg says. */

@@ -28,6 +28,17 @@ int chan_connect(const char *path)
 	return steal_fd(&fd);
 }
 
+int chan_reach(const char *path)
+{
+	struct sockaddr_un to;
+	if (!chan_address(path, &to))
+		return -1;
+	own_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&to, sizeof to) != 0)
+		return -1;
+	return steal_fd(&fd);
+}
+
 bool chan_peer(int fd, uid_t *uid, pid_t *pid)
 {
 	struct ucred who;

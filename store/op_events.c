@@ -13,6 +13,7 @@ enum { PAGE_BYTES = 150000, APPEND_MAX = 128 };
 struct reading {
 	struct wire_list list;
 	uint64_t last;
+	size_t most;
 	bool more;
 };
 
@@ -25,8 +26,8 @@ static bool read_event(void *with, uint64_t sequence, const struct rec_event *r)
 				.type = r->type,
 				.data = r->data};
 	size_t most = ST_MAX_EVENT - 64000 + r->data.n;
-	/* At least one always goes. */
-	uint8_t *p = g->list.n > 0 && g->list.n + most > PAGE_BYTES ? NULL : wire_list_room(&g->list, most);
+	/* At least one always goes, in a page of any size. */
+	uint8_t *p = g->list.n > 0 && g->list.n + most > g->most ? NULL : wire_list_room(&g->list, most);
 	size_t n = p == NULL ? 0 : st_put_event(p, most, &item);
 	if (n == 0) {
 		g->more = true;
@@ -47,6 +48,7 @@ static enum err op_events_read(struct txn *t, const struct st_events_read *m, in
 	enum err e = run_load(t, m->tenant, m->run, &r);
 	if (e != ERR_OK)
 		return e;
+	g.most = m->most > 0 && m->most < PAGE_BYTES ? m->most : PAGE_BYTES;
 	event_each(t, m->tenant, m->run, m->after, read_event, &g);
 	a->more = g.more;
 	a->terminal = run_is_final(&r);

@@ -87,7 +87,7 @@ function responses(h, st, i, s, k, part, e, ref, later) {
       s = s (s != "" ? "," : "") "\n\"" st "\":{\"description\":" quote(answer[h, st, "text"]) ",\"headers\":" (st == 304 ? "{\"ETag\":{\"required\":true,\"schema\":{\"type\":\"string\"}}}" : headers(answer[h, st, "headers"], 1))
       if (answer[h, st, "type"] != "-") {
         ref = answer[h, st, "shape"]
-        s = s ",\"content\":{" quote(answer[h, st, "type"]) ":{\"schema\":" (ref == "-" ? "{\"type\":\"string\"}" : "{\"$ref\":\"#/components/schemas/" ref "\"}") "}}"
+        s = s ",\"content\":{" quote(answer[h, st, "type"]) ":{\"schema\":" (ref == "-" ? "{\"type\":\"string\"}" : "{\"$ref\":\"#/components/schemas/" ref "\"}") "}" also[h, st, "json"] "}"
       }
       s = s "}"
     } else if (codes[h, st] != "") {
@@ -149,7 +149,7 @@ nfile == 3 {
 }
 nfile == 4 { limit_rows[nl++] = $1 "\t" $2 "\t" $3 "\t" $5 "\t" $4; next }
 nfile == 5 { reasons = reasons (reasons != "" ? "," : "") $1; reason_rows = reason_rows "| `" $1 "` | " $2 " | " $3 " |\n"; next }
-$1 == "about" || $1 == "query" || $1 == "header" || $1 == "answer" || $1 == "error" { if (!($2 in known)) die("no public route has the handler " $2) }
+$1 == "about" || $1 == "query" || $1 == "header" || $1 == "answer" || $1 == "also" || $1 == "error" { if (!($2 in known)) die("no public route has the handler " $2) }
 $1 == "about" { about[$2] = $3; next }
 $1 == "query" || $1 == "header" { if (NF != 5) die("five columns"); plain($4); inputs[$2] = inputs[$2] $1 "\t" $3 "\t" $4 "\t" $5 "\n"; next }
 $1 == "answer" {
@@ -160,6 +160,11 @@ $1 == "answer" {
   headers($6, 1)
   if ($5 != "-") wants[$5] = FNR
   answers[$2] = answers[$2] $3 "\n"; next
+}
+$1 == "also" {
+  if (NF != 5 || answer[$2, $3, "type"] == "" || answer[$2, $3, "type"] == "-" || ($2, $3, "json") in also) die("also, handler, status, content type, sentence; once, behind an answer with content")
+  also[$2, $3, "json"] = "," quote($4) ":{\"schema\":{\"type\":\"string\",\"description\":" quote($5) "}}"
+  also[$2, $3, "md"] = sprintf("| %d | `%s` | | %s |\n", $3, $4, $5); next
 }
 $1 == "error" { own[$2] = $3; next }
 $1 == "shape" {
@@ -256,6 +261,7 @@ END {
           s = answer[h, st, "shape"]
           link = tolower(s); t = answer[h, st, "type"]
           printf "| %d | %s%s | %s | %s |\n", st, (t == "-" ? "" : "`" t "`"), (s == "-" ? "" : " [" s "](#" link ")"), (answer[h, st, "headers"] == "-" ? "" : answer[h, st, "headers"]), answer[h, st, "text"]
+          printf "%s", also[h, st, "md"]
         } else if (codes[h, st] != "") { c = codes[h, st]; gsub(/,/, "` `", c); printf "| %d | `application/json` [Error](#error) | | `%s` |\n", st, c }
       }
     }

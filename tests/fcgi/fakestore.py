@@ -37,7 +37,7 @@ class Store:
     def __init__(self, path):
         self.tokens, self.runs, self.keys, self.requests, self.lock, self.asked = {}, {}, {}, [], threading.Lock(), []
         self.peers, self.full = [], False
-        self.codes, self.device_end = {}, 0
+        self.codes, self.device_end, self.told = {}, 0, []
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(path)
         self.listener.listen(64)
@@ -77,13 +77,32 @@ class Store:
                 with self.lock:
                     self.asked.append(number)
                     out, w, give = self.answer(number, r, fds)
+                    if number == 32:
+                        self.told.append(c)
             except Fail as e:
                 out, w, give = 4, Writer().u16(e.args[0]).str(e.args[1] if len(e.args) > 1 else "").str(""), []
             for fd in fds:
                 os.close(fd)
-            socket.send_fds(c, [frame(out, w, len(give), op, STORE)], give)
+            try:
+                socket.send_fds(c, [frame(out, w, len(give), op, STORE)], give)
+            except BrokenPipeError:
+                pass  # it has left; what it held is closed all the same
             for fd in give:
                 os.close(fd)
+
+    def append(self, x, *events, state=None):
+        """Events (type, data) of a run, and who subscribed is told."""
+        with self.lock:
+            for kind, data in events:
+                n = len(x["events"]) + 1
+                x["events"].append((n, 1700000000000 + n, f"e-{n}", kind, data))
+            x["state"] = state if state is not None else x["state"]
+            woken = frame(33, Writer().str(x["tenant"]).str(x["run"]).u8(x["state"]).u64(len(x["events"])), version=STORE)
+            for c in list(self.told):
+                try:
+                    c.send(woken)
+                except OSError:
+                    self.told.remove(c)
 
     def run(self, r):
         key = (r.str(), r.str())
@@ -220,16 +239,26 @@ class Store:
             return 88, Writer().bytes(b"pinfold_runs 1\n"), []
         if number == 30:
             x = self.run(r)
-            after = r.u64()
+            after, most = r.u64(), r.u32() or 170000
             part, last, size = [], after, 0
             rest = [e for e in x["events"] if e[0] > after]
             for e in rest:
                 w = Writer().u64(e[0]).u64(e[1]).str(e[2]).str(e[3]).bytes(e[4])
-                if size + len(w.b) > 170000:
+                if part and size + len(w.b) > most:
                     break
                 part.append(w.b)
                 size += len(w.b) + 4
                 last = e[0]
             more = bool(rest) and last < rest[-1][0]
             return 31, Writer().u8(more).u8(x["state"] >= COMPLETED).u64(last).bytes(listed(part)), []
+        if number == 110:
+            rest, parts = Reader(r.bytes()), []
+            while rest.b:
+                item = Reader(rest.bytes())
+                tenant, run, tag, digest = item.str(), item.str(), item.str(), item.bytes()
+                x, t = self.runs.get((tenant, run)), self.tokens.get(tag)
+                refused = UNAUTHORIZED if t is None or t[:2] != (digest, tenant) else RUN_NOT_FOUND if x is None else 0
+                ended, last = (x["state"] >= COMPLETED, len(x["events"])) if not refused else (False, 0)
+                parts.append(Writer().u16(refused).u8(ended).u64(last).b)
+            return 111, Writer().bytes(listed(parts)), []
         return empty(number)

@@ -21,7 +21,7 @@ def configuration(run_dir, **o):
     add("SHARED_GID", gid=70000)
     for name, extensions in (("main", EXTENSIONS), ("other", ["*"])):
         add("TENANT", name=name, default_agent="builtin", default_profile="default", extensions=extensions, max_steps=20,
-            max_wall_seconds=220, check_seconds=60, max_concurrent_runs=4, max_queued_runs=o.get("max_queued", 0))
+            max_wall_seconds=220, check_seconds=60, max_concurrent_runs=4, max_queued_runs=o.get("max_queued", 0), **o.get("tenant", {}))
         for argv in CHECKS:
             add("TENANT_CHECK", tenant=name, argv=argv)
     add("PROVIDER", name="scripted", protocol="openai", base_url="https://127.0.0.1:1/v1", scripted=True)
