@@ -104,13 +104,20 @@ function decode(part) {
 	}
 }
 
-// Whoever may list devices is paired.
+// Whoever may list devices is paired. Until that is known it is asked again by itself: a page that was opened without a
+// connection finds one.
+let again = 0;
 async function start() {
+	clearTimeout(again);
+	again = 0;
 	try {
 		await call("GET", "v1/devices");
 	} catch (e) {
-		if (e.status !== 401)
-			fill(main, el("h1", {}, "Pinfold"), errorBox(e, start));
+		if (e.status !== 401) {
+			if (main.querySelector(".wrong")?.firstChild.textContent !== e.message)
+				fill(main, el("h1", {}, "Pinfold"), errorBox(e, start));
+			again = setTimeout(start, 3000);
+		}
 		return;
 	}
 	paired = true;
@@ -140,7 +147,7 @@ listen({
 });
 
 addEventListener("hashchange", route);
-addEventListener("online", ask);
+addEventListener("online", () => again === 0 ? ask() : start());
 navigator.serviceWorker?.addEventListener("message", e => {
 	if (typeof e.data?.open === "string" && e.data.open.startsWith("#/"))
 		location.hash = e.data.open;
