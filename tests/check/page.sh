@@ -1,7 +1,7 @@
 #!/bin/bash
 # The page's source: it parses, what needs no browser does what it says, nothing in it makes markup out of text or is
 # fetched from elsewhere, each of its files is installed and kept by its service worker, and all web servers send one policy.
-top=${srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
+top=$(cd "${srcdir:-$(dirname "$0")/../..}" && pwd) || exit 1
 command -v node >/dev/null || { echo "no node"; exit 77; }
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
