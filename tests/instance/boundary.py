@@ -1,6 +1,7 @@
 """What the tests with other people's data share: raw HTTP on one connection, published cases, who is alive."""
-import json, os, shutil, socket, subprocess, tempfile, urllib.parse
+import json, os, socket, urllib.parse
 import client
+import npm as packages
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PROGRAMS = ("pinfold-sandboxd", "pinfold-stored", "pinfold-fcgi", "pinfold-gateway", "pinfold-steward", "pinfold-push")
@@ -142,27 +143,10 @@ class Unharmed:
 
 
 def npm(name, version):
-    """The folder of an npm package, installed once a tree; says what is the matter and ends where that is impossible."""
-    root = os.path.join(TOP, "build-npm", f"{name}-{version}")
-    folder = os.path.join(root, "node_modules", name)
-    if os.path.isdir(folder):
-        return folder
-    os.makedirs(os.path.dirname(root), exist_ok=True)
-    made = tempfile.mkdtemp(dir=os.path.dirname(root))
-    try:
-        r = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", made, f"{name}@{version}"],
-                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=2 * client.PATIENCE)
-        wrong = r.stderr.strip().splitlines()[-1:] if r.returncode else None
-        if wrong is None and not os.path.isdir(root):
-            os.rename(made, root)
-    except FileNotFoundError:
-        wrong = "npm is not installed"
-    except subprocess.TimeoutExpired:
-        wrong = "npm did not end within three minutes"
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+    """The folder of an npm package; says what is the matter and ends where there is none."""
+    folder, wrong = packages.npm(name, version)
     if wrong is not None:
-        client.check(f"the npm package {name}@{version} is needed and cannot be installed", False, wrong)
+        client.check(wrong, False)
         client.done()
     return folder
 
