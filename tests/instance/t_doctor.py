@@ -139,6 +139,7 @@ def offline():
     token_file, provider = ETC + "/secrets/run-token", ETC + "/providers.d/default.conf"
     profile, key = ETC + "/profiles.d/default.conf", ETC + "/secrets/provider-default"
     runner = BOX + "/pinfold-runner"
+    vapid, push = ETC + "/secrets/vapid", 'push_contact = "mailto:ops@example.org"\n'
     # what is broken, what is put back, how, the id, its status, of its detail, of its remedy
     cases = [
         ("a secret that others can read", token_file, lambda p: os.chmod(p, 0o644), "secrets.modes", "error", "0644", "chmod 600"),
@@ -173,6 +174,9 @@ def offline():
          "ids.roles", "error", "one of the boxes'", "user of its own"),
         ("an agent without program", profile, lambda p: edit(p, "/opt/pinfold/pinfold-agent", "/opt/pinfold/nothing"),
          "config.agents", "error", "box/nothing", "command"),
+        ("pushes that go to a test", CONF, lambda p: add(p, push + "push_unsafe_loopback_port = 8443"), "push.sink", "warn", "127.0.0.1:8443",
+         "remove push_unsafe_loopback_port"),
+        ("nobody to push to", CONF, lambda p: add(p, push + "push_hosts = {}"), "push.sink", "warn", "push_hosts is empty", "name the push services"),
         ("a runner that others may change", runner, lambda p: os.chmod(p, 0o777), "files.programs", "error", "pinfold-runner", "install"),
         ("a runner that cannot be run", runner, lambda p: os.chmod(p, 0o644), "files.programs", "error", "pinfold-runner", "install"),
         ("a folder on the way that anybody may change", R + "/var", lambda p: os.chmod(p, 0o777), "files.ways", "error", "0777", "chmod go-w"),
@@ -187,6 +191,18 @@ def offline():
         os.rename(path, path + "-away")
         named(what, doctor(R)[1], id, status, os.path.basename(path), remedy)
         os.rename(path + "-away", path)
+    check("push is off", rows["push.sink"]["status"] == "ok" and "off" in rows["push.sink"]["detail"], rows["push.sink"])
+    with Changed(CONF, vapid):
+        add(CONF, push)
+        c = doctor(R)[1]["push.sink"]
+        check("push is set up", c["status"] == "ok" and "43 bytes" in c["detail"] and "5 push services" in c["detail"], c)
+        write(vapid, "short")
+        named("no key for push", doctor(R)[1], "push.sink", "error", "5 bytes, not 43", "pinfold setup")
+        os.unlink(vapid)
+        rows = doctor(R)[1]
+        named("a missing key for push", rows, "push.sink", "error", "no secret vapid", "pinfold setup")
+        named("and which file it is", rows, "secrets.present", "warn", "vapid", "pinfold setup")
+        write(vapid, "")
 
 
 def stored():
