@@ -45,10 +45,11 @@ class Card {
 		this.actions = el("div", {class: "actions", role: "group", "aria-label": "Your answer"}, this.once,
 			button("Deny", () => this.decide("deny")), this.always,
 			button("Stop the run", () => this.decide("cancel"), {class: "quiet danger"}));
+		this.actions.classList.toggle("three", this.always === null);
 		this.element.setAttribute("aria-labelledby", heading);
 		this.element.classList.toggle("shortened", q.textShortened);
 		fill(this.element,
-			el("h3", {id: heading}, title ?? ["Do this? ", foreign(q.effect)]),
+			el("h2", {id: heading}, title ?? ["Do this? ", foreign(q.effect)]),
 			el("p", {class: "meta"}, "Asked ", time(q.requestedAt, true), ", waits until ", time(q.expiresAt, true),
 				this.deck.oneRun ? null : [" · ", el("a", {href: `#/run/${encodeURIComponent(q.runId)}`}, "run ", q.runId.slice(0, 8))]),
 			q.textShortened && el("p", {class: "warning"}, el("strong", {}, "Text shortened"),

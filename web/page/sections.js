@@ -26,7 +26,7 @@ export function outcome(run) {
 	return [
 		el("p", {class: "lead"}, what, " ", todo),
 		run.error && el("p", {class: "meta"}, "Code ", el("code", {}, run.error)),
-		run.summary && el("div", {class: "claim"}, el("h3", {}, "The agent’s own words"), prose(run.summary)),
+		run.summary && el("div", {class: "claim"}, el("h2", {}, "The agent’s own words"), prose(run.summary)),
 	];
 }
 

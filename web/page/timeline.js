@@ -33,7 +33,7 @@ export class Timeline {
 	constructor() {
 		this.events = [];
 		this.from = 0;
-		this.following = true;
+		this.following = this.tail = true;
 		this.due = false;
 		this.list = el("ol", {class: "timeline", tabindex: "0", "aria-label": "Events, oldest first"});
 		this.state = el("p", {class: "meta stream-state"});
@@ -43,16 +43,12 @@ export class Timeline {
 		this.newest = button("Newest", () => this.follow(), {class: "quiet"});
 		this.pager = el("div", {class: "row pager", hidden: true}, this.earlier, this.later, this.newest, this.where);
 		this.list.addEventListener("scroll", () => {
-			// Who scrolls up reads; who comes back to the end follows again.
+			// Who scrolls up reads; who comes back to the end follows again. What has come and is not drawn yet does not count.
 			const end = this.list.scrollHeight - this.list.scrollTop - this.list.clientHeight < 40;
-			this.following = end && this.atEnd();
+			this.following = end && this.tail;
 		});
 		this.element = el("section", {class: "panel", "aria-labelledby": "events-title"},
 			el("h2", {id: "events-title"}, "Events"), this.state, this.list, this.pager);
-	}
-
-	atEnd() {
-		return this.from + this.list.children.length >= this.events.length;
 	}
 
 	says(state) {
@@ -92,9 +88,10 @@ export class Timeline {
 
 	tell() {
 		const n = this.events.length, shown = this.list.children.length;
+		this.tail = this.from + shown >= n;
 		this.pager.hidden = n <= shown;
 		this.earlier.disabled = this.from === 0;
-		this.later.disabled = this.newest.disabled = this.from + shown >= n;
+		this.later.disabled = this.newest.disabled = this.tail;
 		this.where.textContent = `${number(this.from + 1)} to ${number(this.from + shown)} of ${number(n)}`;
 	}
 

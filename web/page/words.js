@@ -88,6 +88,9 @@ export const number = n => n.toLocaleString();
 export const plural = (n, one, many) => `${number(n)} ${n === 1 ? one : many}`;
 
 const text = v => typeof v === "string" ? v : v === undefined || v === null ? "" : JSON.stringify(v);
+// What the service says of texts of a question that it changed or cut (docs/text.md).
+const shortened = v => !Array.isArray(v) ? "" : "Text shortened: " + v.map(s => [text(s?.field) || "a member", Number.isSafeInteger(s?.bytes) &&
+	`had ${number(s.bytes)} bytes`].filter(Boolean).join(" ")).join(", ");
 const list = v => Array.isArray(v) ? v.map(text).join(" ") : text(v);
 
 // An event in a line of ours, and what others wrote beside it: {by, title, note, body, code}. body is foreign text, code
@@ -108,7 +111,8 @@ export function eventWords(type, data = {}) {
 		"run.cancelled": () => ({title: "Cancelled"}),
 		"model.called": () => ({title: `Model asked (${text(d.requestsUsed)} of ${text(d.requestsMax)})`,
 			note: d.outcome === "ok" || Number(d.status) === 200 ? `${number((d.promptTokens ?? 0) + (d.completionTokens ?? 0))} tokens, ${seconds((d.durationMs ?? 0) / 1000)}` : `${text(d.outcome)} ${text(d.status)}`}),
-		"approval.requested": () => ({by: "agent", title: "Asks: " + (EFFECT[d.effect] ?? text(d.effect)), body: text(d.preview), code: true}),
+		"approval.requested": () => ({by: "agent", title: "Asks: " + (EFFECT[d.effect] ?? text(d.effect)), note: shortened(d.text_shortened),
+			body: text(d.preview), code: true}),
 		"approval.resolved": () => ({title: DECISION[d.decision] ?? text(d.decision), note: d.device ? "by " + text(d.device) : "as allowed before"}),
 		"approval.rejected": () => ({title: "The question was refused", note: text(d.reason)}),
 		"approval.expired": () => ({title: "The question expired", note: "nobody answered in time"}),
