@@ -64,10 +64,33 @@ export class Once {
 	}
 }
 
-const pause = (ms, signal) => new Promise(done => {
-	const timer = setTimeout(done, ms);
-	signal.addEventListener("abort", () => { clearTimeout(timer); done(); }, {once: true});
+// Waits until begin(done) calls done, or until signal; nothing stays behind on the signal.
+const until = (signal, begin) => new Promise(resolve => {
+	let end = () => {};
+	const done = () => {
+		signal.removeEventListener("abort", done);
+		end();
+		resolve();
+	};
+	signal.addEventListener("abort", done);
+	end = begin(done) ?? end;
+	if (signal.aborted)
+		done();
 });
+
+const pause = (ms, signal) => until(signal, done => {
+	const timer = setTimeout(done, ms);
+	return () => clearTimeout(timer);
+});
+
+// A browser has six connections to a server, whatever its tabs: one that nobody looks at gives its own back after a while.
+const HIDDEN_MS = 20000;
+
+const seen = signal => document.hidden ? until(signal, done => {
+	const look = () => document.hidden || done();
+	document.addEventListener("visibilitychange", look);
+	return () => document.removeEventListener("visibilitychange", look);
+}) : null;
 
 // follow(run, {events, state, signal}): events(list) gets them as they come; state("live"|"polling"|"waiting"|"ended").
 // Follows until the run's last event, or until signal.
@@ -81,6 +104,7 @@ export async function follow(run, {events, state, signal}) {
 			events(fresh);
 	};
 	while (!ended && !signal.aborted) {
+		await seen(signal);
 		try {
 			if (poll > 0) {
 				poll--;
@@ -118,7 +142,12 @@ export async function follow(run, {events, state, signal}) {
 async function read(run, path, taker, signal, deliver) {
 	const own = new AbortController();
 	const stop = () => own.abort();
-	let timer = setTimeout(stop, 45000);
+	let timer = setTimeout(stop, 45000), hidden = 0;
+	const look = () => {
+		clearTimeout(hidden);
+		hidden = document.hidden ? setTimeout(stop, HIDDEN_MS) : 0;
+	};
+	document.addEventListener("visibilitychange", look);
 	signal.addEventListener("abort", stop);
 	try {
 		const response = await request("GET", runPath(run, path), {
@@ -137,6 +166,9 @@ async function read(run, path, taker, signal, deliver) {
 		}
 	} finally {
 		clearTimeout(timer);
+		clearTimeout(hidden);
+		document.removeEventListener("visibilitychange", look);
 		signal.removeEventListener("abort", stop);
+		stop();
 	}
 }
