@@ -147,6 +147,11 @@ listen({
 });
 
 addEventListener("hashchange", route);
+// The address says which view is shown, so it cannot be the place in it as well.
+document.querySelector(".skip").addEventListener("click", e => {
+	e.preventDefault();
+	main.focus();
+});
 addEventListener("online", () => again === 0 ? ask() : start());
 navigator.serviceWorker?.addEventListener("message", e => {
 	if (typeof e.data?.open === "string" && e.data.open.startsWith("#/"))

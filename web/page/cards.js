@@ -51,7 +51,7 @@ class Card {
 		fill(this.element,
 			el("h2", {id: heading}, title ?? ["Do this? ", foreign(q.effect)]),
 			el("p", {class: "meta"}, "Asked ", time(q.requestedAt, true), ", waits until ", time(q.expiresAt, true),
-				this.deck.oneRun ? null : [" · ", el("a", {href: `#/run/${encodeURIComponent(q.runId)}`}, "run ", q.runId.slice(0, 8))]),
+				this.deck.oneRun ? null : [" · ", el("a", {href: `#/run/${encodeURIComponent(q.runId)}`}, q.title ? foreign(q.title) : `run ${q.runId.slice(0, 8)}`)]),
 			q.textShortened && el("p", {class: "warning"}, el("strong", {}, "Text shortened"),
 				" — what you see is not the whole of it, or was changed to be shown. It can be allowed once only."),
 			this.preview,

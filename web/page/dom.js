@@ -94,8 +94,12 @@ export class Part {
 			return;
 		this.shown = now;
 		const nodes = data === null || data === undefined ? [] : [this.build(data)].flat().filter(Boolean);
+		// Whoever was at a button or link in it stays there: at itself, or at what leads to the same place.
+		const was = this.element.contains(document.activeElement) ? document.activeElement : null;
 		fill(this.element, ...nodes);
 		this.element.hidden = nodes.length === 0;
+		if (was !== null)
+			(was.isConnected ? was : [...this.element.querySelectorAll("a")].find(a => a.href === was.href))?.focus({preventScroll: true});
 	}
 }
 
