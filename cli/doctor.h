@@ -71,10 +71,10 @@ bool need_service(struct doctor *d);
 bool doctor_metric(struct doctor *d, const char *name, uint64_t *value);
 /* --- doctor_web.c --- */
 /* One call to the web server with the doctor's own token. body NULL: no body. gap_ms: between the first and the last
- * byte of the answer. 0, or curl's number. */
+ * byte of the answer. policy: it came with a Content-Security-Policy. 0, or curl's number. */
 struct doctor_call {
 	const char *method, *path, *body;
-	bool anonymous;
+	bool anonymous, policy;
 	long status;
 	double gap_ms;
 	struct buf answer; /* the caller's to free */

@@ -86,6 +86,7 @@ int doctor_http(struct doctor *d, struct doctor_call *call)
 	struct arriving a = {.to = &call->answer};
 	char url[2048], bearer[128];
 	size_t base = strlen(d->cli->server);
+	struct curl_header *policy;
 	CURL *c = curl_easy_init();
 
 	buf_init(&call->answer, ANSWER_MAX);
@@ -116,6 +117,7 @@ int doctor_http(struct doctor *d, struct doctor_call *call)
 		curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, call->method);
 	CURLcode rc = curl_easy_perform(c);
 	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &call->status);
+	call->policy = curl_easy_header(c, "Content-Security-Policy", 0, CURLH_HEADER, -1, &policy) == CURLHE_OK;
 	call->gap_ms = a.last - a.first;
 	for (struct curl_slist *h = headers; h != NULL; h = h->next)
 		wipe(h->data, strlen(h->data));
@@ -378,6 +380,22 @@ static void events(struct doctor *d)
 	found(d, DOCTOR_SKIPPED, "no run is made for it; web.buffering says whether events leave at once");
 }
 
+/* The files beside the API. Not that each is there: that they are served at all, and guarded. */
+static void page(struct doctor *d)
+{
+	struct doctor_call call = {.path = "/page/app.js", .anonymous = true};
+
+	if (!need_front(d))
+		return;
+	if (asked(d, &call)) {
+		if (call.status != 200)
+			found(d, DOCTOR_WARN, "it is not served (%ld); the API works without", call.status);
+		else if (!call.policy)
+			found(d, DOCTOR_WARN, "it is served without its Content-Security-Policy");
+	}
+	buf_free(&call.answer);
+}
+
 static void profiles(struct doctor *d)
 {
 	struct doctor_call call = {.path = "/v1/model-profiles"};
@@ -440,6 +458,8 @@ const struct doctor_check doctor_web[] = {
     {"web.buffering", "what leaves Pinfold arrives at once",
      "lighttpd: server.stream-response-body = 1; Apache: flushpackets=on; nginx: fastcgi_buffering off", buffering},
     {"web.events", "streams of events arrive at once", "", events},
+    {"web.page", "the page for paired devices is served",
+     "take the page's part of the example over, with its folder and headers (docs/page.md)", page},
     {"provider.ready", "the gateway has address and key for each model profile",
      "write the key's file (secrets.present, secrets.length), correct base_url, restart the service", profiles},
     {"provider.reachable", "providers can be connected to (--online; nothing is asked or spent)",

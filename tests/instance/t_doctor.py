@@ -342,6 +342,8 @@ def fronts():
         front("nginx that buffers", f.url, "web.buffering", "error", "held until", "fastcgi_buffering off")
     with Front("lighttpd", "--without", "server.stream-response-body") as f:
         front("lighttpd that buffers", f.url, "web.buffering", "error", "held until", "stream-response-body")
+    with Front("lighttpd", "--without", "server.document-root") as f:
+        front("a page that is not served", f.url, "web.page", "warn", "not served", "example")
     for name in ("apache", "nginx", "lighttpd"):
         with Front(name) as f:
             status, rows = doctor(server=f.url, words=("--no-box",))
@@ -353,6 +355,7 @@ def fronts():
         named("a target that is decoded", rows, "web.target", "error", "arrives as /v1/front", "REQUEST_URI")
         named("no DELETE", rows, "web.methods", "error", "405", "DELETE")
         named("bodies that are cut off", rows, "web.body", "error", "768000", "client_max_body_size")
+        named("a page without its policy", rows, "web.page", "warn", "without its Content-Security-Policy", "headers")
         named("answers that are held", rows, "web.buffering", "error", "held until", "flushpackets")
         s.shutdown()
     rows = doctor(server="http://pinfold.invalid", words=("--no-box",))[1]
