@@ -1,6 +1,6 @@
 // The page as a whole: which view is shown, whether the device is paired, what waits, whether the server is there.
 import {call, listen, polled} from "./api.js";
-import {el, fill} from "./dom.js";
+import {el, fill, heard} from "./dom.js";
 import {register} from "./push.js";
 import {errorBox} from "./sections.js";
 import {devicesView} from "./view-devices.js";
@@ -26,9 +26,8 @@ function entitle() {
 function tell(n) {
 	waiting = n;
 	entitle();
-	count.textContent = n > 0 ? String(n) : "";
+	fill(count, String(n), heard(n === 1 ? " question" : " questions"));
 	count.hidden = n === 0;
-	count.setAttribute("aria-label", n === 1 ? "1 question" : `${n} questions`);
 	(n > 0 ? navigator.setAppBadge?.(n) : navigator.clearAppBadge?.())?.catch(() => {});
 }
 
@@ -89,7 +88,7 @@ function route() {
 	const [name = "", ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decode);
 	const current = name === "devices" ? "devices" : "runs";
 	for (const a of nav.querySelectorAll("a"))
-		a.toggleAttribute("aria-current", a.dataset.view === current);
+		a.dataset.view === current ? a.setAttribute("aria-current", "page") : a.removeAttribute("aria-current");
 	if (name === "run" && rest[0])
 		show(runView, rest);
 	else
