@@ -10,7 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { DATA_MAX = 60000 /* twice as much, when it is a string in the body of the call, still fits */ };
+enum {
+	DATA_MAX = 60000, /* twice as much, when it is a string in the body of the call, still fits */
+	TRIES = 2,        /* under one id: the same question is not asked twice */
+	POLL_TIMEOUT_MS = 30000
+};
 
 static const char *const effects[TOOL__COUNT] = {
     [TOOL_LIST_FILES] = "read", [TOOL_READ_FILE] = "read",    [TOOL_WRITE_FILE] = "modify", [TOOL_EDIT_FILE] = "modify",
@@ -38,7 +42,10 @@ static enum approved post(struct approve *a, const struct approve_what *what, co
 	jw_close(&w, '}');
 	if (buf_cstr(&b) == NULL)
 		return TOO_LARGE;
-	return event_post(a->events, "approval.requested", buf_cstr(&b)) ? APPROVED : REFUSED;
+	for (int i = 0; i < TRIES; i++)
+		if (event_post(a->events, "approval.requested", buf_cstr(&b)))
+			return APPROVED;
+	return REFUSED;
 }
 
 static const char *text_of(const struct json *root, const char *key)
@@ -71,13 +78,12 @@ static bool read_decision(int status, const struct buf *reply, const char *diges
 	return true;
 }
 
-enum approved approve_ask(struct approve *a, const struct approve_what *what, uint64_t left_ms)
+enum approved approve_ask(struct approve *a, const struct approve_what *what, uint64_t *waited_ms)
 {
 	char id[UUID_LEN + 1], digest[SHA256_HEX];
 	uint8_t bytes[SHA256_SIZE];
 	enum approved result;
 	own_buf struct buf path, reply;
-	uint64_t end = timer_ms() + left_ms;
 	const char *effect = effects[what->tool];
 	uuid4(id);
 	buf_init(&path, 512);
@@ -90,14 +96,16 @@ enum approved approve_ask(struct approve *a, const struct approve_what *what, ui
 	result = post(a, what, id);
 	if (result != APPROVED)
 		return result;
-	for (;;) {
-		uint64_t now = timer_ms();
-		if (now >= end)
-			return UNANSWERED;
+	for (uint64_t begin = timer_ms();;) {
 		buf_reset(&reply);
-		int status = http_send(a->http, buf_cstr(&path), a->token, NULL, 0, end - now, &reply);
-		if (read_decision(status, &reply, digest, &result))
+		/* This process may be frozen between any two instructions, and for long: what failed is tried again. */
+		int status = http_send(a->http, buf_cstr(&path), a->token, NULL, 0, POLL_TIMEOUT_MS, &reply);
+		if (read_decision(status, &reply, digest, &result)) {
+			/* The time goes on as soon as it is decided, and that is heard of a little later. */
+			uint64_t waited = timer_ms() - begin;
+			*waited_ms = waited > APPROVE_POLL_MS ? waited - APPROVE_POLL_MS : 0;
 			return result;
+		}
 		struct timespec t = {.tv_nsec = APPROVE_POLL_MS * 1000000L};
 		while (nanosleep(&t, &t) != 0 && errno == EINTR)
 			continue;

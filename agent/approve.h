@@ -26,6 +26,8 @@ enum approved {
 	CALLED_OFF, /* the person wants the agent to stop */
 	TOO_LARGE   /* to be asked */
 };
-/* What is allowed for the rest of the run is the control plane's to know: each use is asked for. */
-enum approved approve_ask(struct approve *a, const struct approve_what *what, uint64_t left_ms);
+/* What is allowed for the rest of the run is the control plane's to know: each use is asked for. Returns when it is
+ * decided or over, however long that is: how long one may wait is the control plane's to say as well. waited_ms: what
+ * of it was no wall time. */
+enum approved approve_ask(struct approve *a, const struct approve_what *what, uint64_t *waited_ms);
 #endif

@@ -13,6 +13,11 @@ void guards_init(struct guards *g, const struct task *t, uint64_t now_ms)
 	g->deadline_ms = now_ms + (wall > RESERVE_FROM_MS ? wall - RESERVE_MS : wall);
 }
 
+void guards_waited(struct guards *g, uint64_t ms)
+{
+	g->deadline_ms += ms;
+}
+
 uint64_t guards_left_ms(const struct guards *g, uint64_t now_ms)
 {
 	return now_ms < g->deadline_ms ? g->deadline_ms - now_ms : 0;

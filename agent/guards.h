@@ -31,5 +31,7 @@ void guards_wrote(struct guards *g);
 void guards_checked(struct guards *g, size_t check, bool ok);
 /* The first check that has not passed since the last write, or checks_n. */
 size_t guards_open_check(const struct guards *g, const struct task *t);
+/* So long was waited for a person, which is not wall time. */
+void guards_waited(struct guards *g, uint64_t ms);
 uint64_t guards_left_ms(const struct guards *g, uint64_t now_ms);
 #endif

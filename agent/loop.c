@@ -23,7 +23,10 @@ static const char *forbidden(struct work *w, enum tool tool, const char *action,
 		return NULL;
 	if (w->task.permission[tool] != PERMIT_ASK)
 		return refused;
-	switch (approve_ask(&w->approve, &(struct approve_what){tool, action, reason, preview}, left(w))) {
+	uint64_t waited = 0;
+	enum approved said = approve_ask(&w->approve, &(struct approve_what){tool, action, reason, preview}, &waited);
+	guards_waited(&w->guards, waited);
+	switch (said) {
 	case APPROVED:
 		return NULL;
 	case UNANSWERED:

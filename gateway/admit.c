@@ -23,16 +23,31 @@ static enum err verdict(enum err e)
 	}
 }
 
-enum err gate_alive_run(const struct app *app, const char *tenant, const char *run)
+static enum err look(const struct app *app, const char *tenant, const char *run, bool *renewed)
 {
 	struct st_cap_check m = {.tenant = tenant, .run = run};
-	struct st_cap_is is;
+	struct st_cap_is is = {0};
 	struct ask *a = store_take(app->store);
 	enum err e = a ? st_call_cap_check(a, &m, NULL, &is, NULL) : ERR_STORE_UNAVAILABLE;
 
 	if (a)
 		store_give(app->store, a);
+	*renewed = is.renewed;
 	return e == ERR_MODEL_REQUEST_BUDGET_EXHAUSTED ? ERR_OK : verdict(e);
+}
+
+enum err gate_alive_run(const struct app *app, const char *tenant, const char *run)
+{
+	bool renewed;
+	return look(app, tenant, run, &renewed);
+}
+
+enum err gate_renewed(struct gate_call *call)
+{
+	bool renewed = false;
+	enum err e = look(call->app, call->box->tenant, call->box->run, &renewed);
+
+	return (e == ERR_OK && !renewed) || e == ERR_INACTIVE_RUN_TOKEN ? ERR_EXPIRED_RUN_TOKEN : e;
 }
 
 enum err gate_alive(struct gate_call *call)

@@ -100,6 +100,9 @@ void gate_fail(struct gate_call *call, enum err e, const char *field);
 /* admit.c: does no token enter this box? Then the connection alone says whose call it is, and model becomes the run's.
  */
 bool gate_by_wire(struct app *app, struct box *box, char model[129]);
+/* ERR_OK where a token of the call's run is good although its own time is over: its capability was given a further
+ * life. */
+enum err gate_renewed(struct gate_call *call);
 /* ERR_OK while the run's capability is alive, whatever is left of its budget; never spends. */
 enum err gate_alive(struct gate_call *call);
 enum err gate_alive_run(const struct app *app, const char *tenant, const char *run);

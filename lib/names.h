@@ -2,6 +2,7 @@
 #ifndef LIB_NAMES_H
 #define LIB_NAMES_H
 #include "gen/approval_fsm.h"
+#include "lib/place.h"
 
 enum run_phase {
 	PHASE_WAITING,
@@ -28,7 +29,6 @@ enum push_kind { PUSH_CARD, PUSH_CLEAR, PUSH_SUMMARY, PUSH_KIND__COUNT };
 /* What a push service said: taken; no such subscription (404, 410); not this push (400, 413 and the like); nothing, or
  * a failure of its own; later (429). */
 enum push_outcome { PUSH_SENT, PUSH_GONE, PUSH_REFUSED, PUSH_FAILED, PUSH_TOO_MANY, PUSH_OUTCOME__COUNT };
-enum box_kind { BOX_WORK = 1, BOX_CHECK = 2 };
 enum change_how { CHANGE_ADDED = 1, CHANGE_MODIFIED = 2, CHANGE_REMOVED = 3 };
 
 extern const char *const phase_names[PHASE__COUNT];

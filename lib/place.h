@@ -33,11 +33,12 @@ enum child_up { CHILD_UP_STORED = 1, CHILD_UP_GATEWAY = 2, CHILD_UP_STEWARD = 4,
 enum box_fd {
 	BOX_FD_UPLOAD = 3,  /* frames of bundle.msg, sealed */
 	BOX_FD_RESULT = 4,  /* an empty memfd, to be appended to */
-	BOX_FD_CONTROL = 5, /* end of it means sandboxd is gone */
+	BOX_FD_CONTROL = 5, /* a byte: the wall clock stands (1) or goes (0); end of it means sandboxd is gone */
 	BOX_FD_CPU = 6,     /* cpu.stat of the agent's group in the v2 tree */
 	BOX_FD_CGROUP = 7,
 	BOX_FD_CGROUP_END = 10 /* at most three: a tree of processor time alone has no group of the agent's */
 };
+enum box_kind { BOX_WORK = 1, BOX_CHECK = 2 };
 /* Names below the run directory. */
 #define PLACE_STORE_SOCK "store/store.sock"
 #define PLACE_ADMIN_SOCK "admin/admin.sock"

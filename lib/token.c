@@ -173,10 +173,10 @@ enum err token_verify(const struct secret *key, const struct secret *next, const
 		return lack_error();
 	if (strcmp(kid, c.kid) != 0 || c.audience != want)
 		return ERR_INVALID_RUN_TOKEN;
-	if (c.exp - c.iat != TOKEN_LIFE_SECONDS || c.iat > now + TOKEN_SKEW_SECONDS || c.exp <= now)
+	if (c.exp - c.iat != TOKEN_LIFE_SECONDS || c.iat > now + TOKEN_SKEW_SECONDS)
 		return ERR_EXPIRED_RUN_TOKEN;
 	*claims = c;
-	return ERR_OK;
+	return c.exp <= now ? ERR_EXPIRED_RUN_TOKEN : ERR_OK;
 }
 
 static const char principal_prefix[][5] = {[PRINCIPAL_API] = "pfa_", [PRINCIPAL_DEVICE] = "pfd_"};

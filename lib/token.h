@@ -36,8 +36,9 @@ bool token_mint(const struct secret *key, enum token_audience aud, const char *r
 		const char *model, int64_t now, char out[TOKEN_MAX + 1]);
 /*
  * Verifies in the order of R-42 against key, then next (may be NULL), for the wanted audience.
- * ERR_OK, ERR_INVALID_RUN_TOKEN or ERR_EXPIRED_RUN_TOKEN; claims are set only with ERR_OK. ERR_RESOURCES_EXHAUSTED:
- * there was no memory to find out.
+ * ERR_OK, ERR_INVALID_RUN_TOKEN or ERR_EXPIRED_RUN_TOKEN; claims are set with ERR_OK, and with
+ * ERR_EXPIRED_RUN_TOKEN where its time is over and nothing else is wrong. ERR_RESOURCES_EXHAUSTED: there was no memory
+ * to find out.
  */
 enum err token_verify(const struct secret *key, const struct secret *next, const char *token, size_t n,
 		      enum token_audience want, int64_t now, struct token_claims *claims);

@@ -63,19 +63,26 @@ void launch_init(const struct warden *w)
 	launch_check_control(w); /* it may have died before the signal was armed */
 }
 
-static void wait_a_little(int out, int control, uint64_t ms)
+/* stands: what sandboxd says on the control pipe of the wall time's clock; NULL: it is not listened to. */
+static void wait_a_little(int out, int control, uint64_t ms, bool *stands)
 {
-	struct pollfd p[2] = {{.fd = control}, {.fd = out, .events = POLLIN}};
+	struct pollfd p[2] = {{.fd = control, .events = stands ? POLLIN : 0}, {.fd = out, .events = POLLIN}};
 	struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
 	sigset_t none;
 	sigemptyset(&none);
-	if (ppoll(p, 2, &t, &none) > 0 && (p[0].revents & (POLLHUP | POLLERR | POLLNVAL)))
+	if (ppoll(p, 2, &t, &none) <= 0)
+		return;
+	if (p[0].revents & (POLLHUP | POLLERR | POLLNVAL))
 		_exit(1);
+	uint8_t said[64];
+	ssize_t n = p[0].revents & POLLIN ? read(control, said, sizeof said) : 0;
+	if (n > 0)
+		*stands = said[n - 1] != 0;
 }
 
 void launch_check_control(const struct warden *w)
 {
-	wait_a_little(-1, w->control, 0);
+	wait_a_little(-1, w->control, 0, NULL);
 }
 
 bool launch_stopping(void)
@@ -292,9 +299,13 @@ static void watch(const struct warden *w, const struct launch *l, pid_t child, i
 {
 	uint64_t begin = timer_ms(), kill_at = UINT64_MAX, deadline = begin + l->limit_ms, look_at = begin + LOOK_MS;
 	uint64_t cpu_most = l->cpu_seconds ? cpu_used(w) + l->cpu_seconds * 1000000ULL : UINT64_MAX;
-	bool ended = false;
+	uint64_t before = begin;
+	bool ended = false, stands = false;
 	while (reap(child, &ended, o) && !ended) {
 		uint64_t now = timer_ms();
+		/* While a person is waited for, the end moves away as time passes. */
+		deadline += stands ? now - before : 0;
+		before = now;
 		if (launch_stopping() && kill_at == UINT64_MAX) {
 			o->stopped = true;
 			kill_at = now + LAUNCH_GRACE_MS;
@@ -310,7 +321,7 @@ static void watch(const struct warden *w, const struct launch *l, pid_t child, i
 			if (o->reached & LAUNCH_CPU)
 				break;
 		}
-		wait_a_little(out, w->control, least(look_at, least(deadline, kill_at)) - now);
+		wait_a_little(out, w->control, least(look_at, least(deadline, kill_at)) - now, &stands);
 		drain(&out, l, o);
 	}
 	o->reached |= full();
@@ -323,7 +334,7 @@ static void watch(const struct warden *w, const struct launch *l, pid_t child, i
 			break;
 		}
 		drain(&out, l, o);
-		wait_a_little(-1, w->control, 2);
+		wait_a_little(-1, w->control, 2, NULL);
 	}
 	drain(&out, l, o);
 	keep_end(l, o);

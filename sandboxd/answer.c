@@ -5,7 +5,7 @@
  */
 #include "gen/sandbox_msg_on.h"
 #include "lib/die.h"
-#include "lib/names.h"
+#include "lib/place.h"
 #include "sandboxd/app.h"
 #include <fcntl.h>
 #include <unistd.h>
@@ -81,6 +81,17 @@ void sbx_on_kill(struct sbx_from *from, uint64_t op, const struct sbx_kill *m, i
 {
 	(void)fds;
 	box_kill(&from->app->boxes, op, m->run, m->kind, m->grace_ms < GRACE_MOST_MS ? m->grace_ms : GRACE_MOST_MS);
+}
+
+/*
+ * Safe: names a work box as KILL does, and reaches its agent's group and its runner's pipe alone. At worst an attacker
+ * lets an agent go on until SPAWN's wall time, or never lets it go on.
+ */
+void sbx_on_pause(struct sbx_from *from, uint64_t op, const struct sbx_pause *m, int *fds)
+{
+	(void)op;
+	(void)fds;
+	box_pause(&from->app->boxes, m->run, m->stands, m->frozen);
 }
 
 /* Safe: tells the steward what it has started itself, and gives back result files that it has given. */

@@ -4,9 +4,9 @@
  */
 #include "sandboxd/box.h"
 #include "lib/die.h"
-#include "lib/names.h"
 #include "lib/num.h"
 #include "lib/own.h"
+#include "lib/place.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -163,6 +163,8 @@ static bool go(struct box *b, enum sandbox_event what)
 	uint64_t ms = patience(b);
 	b->late_at = ms != 0 ? timer_ms() + ms : 0;
 	b->retry_at = 0;
+	if (from == SANDBOX_ALIVE)
+		cg_freeze(&b->all->cg, b->slot, false); /* what is frozen takes no TERM */
 	if (b->state == SANDBOX_STOPPING)
 		to_process_1(b, SIGTERM);
 	else if (b->state == SANDBOX_KILLED)
@@ -305,6 +307,16 @@ void box_kill(struct boxes *all, uint64_t op, const char *run, uint8_t kind, uin
 	uint64_t by = timer_ms() + grace_ms;
 	if (!go(b, grace_ms > 0 ? SANDBOX_EV_TERM : SANDBOX_EV_KILL) && b->state == SANDBOX_STOPPING && by < b->late_at)
 		b->late_at = by; /* asked again, with less patience */
+}
+
+void box_pause(struct boxes *all, const char *run, bool stands, bool frozen)
+{
+	struct box *b = boxes_find(all, run, BOX_WORK);
+	if (b == NULL || b->state != SANDBOX_ALIVE)
+		return;
+	bool told = write(b->control, &stands, 1) == 1;
+	if (!cg_freeze(&all->cg, b->slot, frozen) || !told)
+		log_warn("box %s: it cannot be paused, or go on: %m", run);
 }
 
 void boxes_destroy_all(struct boxes *all)

@@ -78,6 +78,8 @@ bool box_probe(struct boxes *all);
 void boxes_sweep(struct boxes *all);
 /* TERM now, everything killed after grace_ms; then gone. */
 void box_kill(struct boxes *all, uint64_t op, const char *run, uint8_t kind, uint32_t grace_ms);
+/* A work box that is alive: its runner's clock stands, its agent's processes are frozen, or they go on. */
+void box_pause(struct boxes *all, const char *run, bool stands, bool frozen);
 /* Kills everything now. */
 void boxes_destroy_all(struct boxes *all);
 /* Was this dead child of ours a box? Then it is reaped. */

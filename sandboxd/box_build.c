@@ -3,8 +3,8 @@
  * only fixed-size notes and the listener; the child is our own code until it says that exec is next.
  */
 #include "lib/chan.h"
-#include "lib/names.h"
 #include "lib/own.h"
+#include "lib/place.h"
 #include "lib/wire.h"
 #include "sandboxd/box.h"
 #include <errno.h>
@@ -31,7 +31,7 @@ bool box_build(struct box *b, int upload_)
 	own_fd int upload = upload_;
 	own_fd int reader = -1, child_end = -1, our_end = -1;
 	int pair[2];
-	if (pipe2(pair, O_CLOEXEC) != 0)
+	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) != 0)
 		return failed(b, STEP_DESCRIPTORS, errno);
 	reader = pair[0];
 	b->control = pair[1];

@@ -121,11 +121,21 @@ bool cg_oom_group(const struct cg *c, uint32_t slot)
 	return cg_number(c->tree[0].base, name, "memory.oom.group", "") == 1;
 }
 
-bool cg_kill(const struct cg *c, uint32_t slot, bool agent_only)
+static bool order(const struct cg *c, uint32_t slot, const char *group, const char *file, bool on)
 {
 	char name[CG_NAME];
-	name_of(name, slot, agent_only ? "a" : "");
-	return cg_put(c->tree[0].base, name, "cgroup.kill", "1");
+	name_of(name, slot, group);
+	return cg_put(c->tree[0].base, name, file, on ? "1" : "0");
+}
+
+bool cg_kill(const struct cg *c, uint32_t slot, bool agent_only)
+{
+	return order(c, slot, agent_only ? "a" : "", "cgroup.kill", true);
+}
+
+bool cg_freeze(const struct cg *c, uint32_t slot, bool frozen)
+{
+	return order(c, slot, "a", "cgroup.freeze", frozen);
 }
 
 struct cg_use cg_used(const struct cg *c, uint32_t slot)

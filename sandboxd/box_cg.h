@@ -46,6 +46,8 @@ bool cg_enter(const struct cg *c, uint32_t slot, const struct box_limits *l, int
 bool cg_oom_group(const struct cg *c, uint32_t slot);
 /* Kills everything in the box, or only in the agent's group. */
 bool cg_kill(const struct cg *c, uint32_t slot, bool agent_only);
+/* Stops the processes in the agent's group, or lets them go on. Those that are killed die all the same. */
+bool cg_freeze(const struct cg *c, uint32_t slot, bool frozen);
 struct cg_use cg_used(const struct cg *c, uint32_t slot);
 /* An eventfd that fires when a v1 tree's agent group is out of memory; -1 where v2 does it all. */
 int cg_watch_oom(const struct cg *c, uint32_t slot);

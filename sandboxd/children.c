@@ -125,18 +125,14 @@ static void become(const struct app *app, const struct child_row *row, int fds[C
 static int make_control(struct app *app, struct child *c)
 {
 	int ends[2];
-	if (c->row->channel < 0) {
-		if (pipe2(ends, O_CLOEXEC) != 0)
-			return -1;
-		fcntl(ends[1], F_SETFL, O_NONBLOCK);
-		c->control = ends[1];
-		return ends[0];
-	}
+	bool talks = c->row->channel >= 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -1;
 	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 &&
-	    monitor_open(&c->from, app, c, (uint8_t)c->row->channel, ends[0]))
+	    (!talks || monitor_open(&c->from, app, c, (uint8_t)c->row->channel, ends[0]))) {
+		c->control = talks ? -1 : ends[0];
 		return ends[1];
+	}
 	close(ends[0]);
 	close(ends[1]);
 	return -1;

@@ -18,7 +18,7 @@ struct app;
 struct child_row {
 	const char *name, *program; /* name: also its role in the configuration and its group */
 	bool shared;                /* is in the group that reaches stored */
-	int channel; /* SBX_ROLE_ of its channel; -1: a plain pipe that only says when sandboxd is gone */
+	int channel;                /* SBX_ROLE_ of its channel; -1: it is not read, and says when sandboxd is gone */
 	enum listener listen, admin;
 	uint8_t up; /* its bit of enum child_up */
 };
@@ -28,7 +28,7 @@ extern const struct child_row child_rows[CHILD__COUNT];
 struct child {
 	const struct child_row *row;
 	pid_t pid;          /* 0: not running */
-	int pidfd, control; /* control: our end of the plain pipe */
+	int pidfd, control; /* control: our end where nothing is read */
 	struct sbx_from from;
 	uint64_t started_at, restart_at; /* timer_ms */
 	uint32_t pause_ms;

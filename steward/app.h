@@ -85,6 +85,12 @@ struct run {
 	uint64_t again;       /* timer_ms: do the step's work again then; 0: no */
 	uint64_t renew_at;    /* timer_ms: its capability gets a further life then; 0: never */
 	uint64_t spawn_until; /* a full machine is asked again until then */
+	/* wait.c; the times are timer_ms, 0: none */
+	uint64_t wait_left;   /* ms that it may still wait for people */
+	uint64_t waits_since; /* its wall time stands still since then */
+	uint64_t freeze_at;   /* its agent is frozen then */
+	uint64_t look_at;     /* the store is asked then whether it waits */
+	bool frozen;
 	bool revoked, cancelled, restart;
 	uint64_t cancel_at; /* timer_ms */
 	const struct cf_agent *agent;

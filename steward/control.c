@@ -69,6 +69,13 @@ void control_kill(struct app *app, const char *run, enum box_kind kind, uint32_t
 	send_packet(app, frame, sbx_put_kill(frame, sizeof frame, 0, &m), NULL, 0);
 }
 
+void control_pause(struct app *app, const char *run, bool stands, bool frozen)
+{
+	uint8_t frame[SBX_MAX_PAUSE];
+	struct sbx_pause m = {.run = run, .stands = stands, .frozen = frozen};
+	send_packet(app, frame, sbx_put_pause(frame, sizeof frame, 0, &m), NULL, 0);
+}
+
 static size_t stray_at(const struct app *app, const char *run, uint8_t kind)
 {
 	size_t i = 0;

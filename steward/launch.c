@@ -14,6 +14,7 @@
 #include "steward/pack.h"
 #include "steward/run.h"
 #include "steward/tell.h"
+#include "steward/wait.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -123,6 +124,7 @@ static void start(struct app *app, struct waiting *w)
 	snprintf(r->profile, sizeof r->profile, "%s", work.profile);
 	r->max_steps = work.max_steps;
 	r->wall_seconds = work.wall_seconds;
+	r->wait_left = wait_most(work.approval_wait_seconds);
 	char agent[129];
 	snprintf(agent, sizeof agent, "%s", work.agent);
 	log_info("run %s of %s starts", r->run, r->tenant);

@@ -24,6 +24,7 @@
 #include "steward/settle.h"
 #include "steward/tell.h"
 #include "steward/verdict.h"
+#include "steward/wait.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,8 +136,10 @@ static void enter(struct run *r, enum step step, uint64_t wait)
 	uint64_t now = timer_ms();
 	r->step = step;
 	r->again = 0;
-	if (step != STEP_SPAWN_WORK && step != STEP_WORK)
+	if (step != STEP_SPAWN_WORK && step != STEP_WORK) {
 		r->renew_at = 0;
+		wait_forget(r);
+	}
 	r->deadline = r->allowed = steps[step].wait + wait == 0 ? 0 : now + steps[step].wait + wait;
 	/* A cancelled run ends within its own bound, whatever the step would allow. */
 	if (r->cancelled && r->deadline > r->cancel_at + WAIT_CANCEL)
@@ -160,7 +163,9 @@ static void lacks(struct app *app, struct run *r, const char *what, enum reason 
 static void spawn(struct app *app, struct run *r)
 {
 	enum box_kind kind = steps[r->step].kind;
-	uint32_t wall = (kind == BOX_WORK ? r->wall_seconds : launch_check_seconds(r)) + BACKSTOP_SECONDS;
+	/* sandboxd keeps no account of waiting: it is told the most that there can be. */
+	uint32_t wall = BACKSTOP_SECONDS + (kind == BOX_WORK ? r->wall_seconds + (uint32_t)(r->wait_left / 1000)
+							     : launch_check_seconds(r));
 	int *result = kind == BOX_WORK ? &r->work_fd : &r->check_fd;
 	if (*result < 0)
 		*result = launch_result();
@@ -420,6 +425,7 @@ void run_cancel(struct app *app, struct run *r)
 	r->cancel_at = timer_ms();
 	log_info("run %s of %s: cancel in step %s", r->run, r->tenant, steps[r->step].name);
 	r->revoked = true; /* by the operation that recorded the request */
+	wait_end(app, r);
 	if (r->deadline > r->cancel_at + WAIT_CANCEL)
 		r->deadline = r->cancel_at + WAIT_CANCEL;
 	if (r->step == STEP_JUDGE)
@@ -479,9 +485,11 @@ static void late(struct app *app, struct run *r)
 
 void run_tick(struct app *app, struct run *r, uint64_t now)
 {
-	if (r->renew_at != 0 && now >= r->renew_at) {
-		bool told = tell_renew(app, r);
-		r->renew_at = timer_ms() + (told ? RENEW : RENEW_RETRY);
+	if (wait_due(r) != 0 && now >= wait_due(r)) {
+		wait_tick(app, r, now);
+	} else if (r->renew_at != 0 && now >= r->renew_at) {
+		bool told = tell_renew(app, r), more = r->agent->token_wire || r->waits_since != 0 || !told;
+		r->renew_at = more ? timer_ms() + (told ? RENEW : RENEW_RETRY) : 0;
 	} else if (r->again != 0 && now >= r->again) {
 		r->again = 0;
 		if (r->step == STEP_SPAWN_WORK || r->step == STEP_SPAWN_CHECK) {
@@ -492,14 +500,14 @@ void run_tick(struct app *app, struct run *r, uint64_t now)
 			else
 				r->again = timer_ms() + RETRY_STORE;
 		}
-	} else if (r->deadline != 0 && now >= r->deadline) {
+	} else if (r->deadline != 0 && r->waits_since == 0 && now >= r->deadline) {
 		late(app, r);
 	}
 }
 
 uint64_t run_due(const struct run *r)
 {
-	uint64_t due = 0, times[] = {r->again, r->deadline, r->renew_at};
+	uint64_t due = 0, times[] = {r->again, r->waits_since == 0 ? r->deadline : 0, r->renew_at, wait_due(r)};
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
 		due = times[i] != 0 && (due == 0 || times[i] < due) ? times[i] : due;
 	return due;

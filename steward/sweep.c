@@ -11,13 +11,14 @@
 #include "lib/num.h"
 #include "steward/run.h"
 #include "steward/tell.h"
+#include "steward/wait.h"
 #include <stdio.h>
 #include <string.h>
 
 enum { WOKEN_AT_ONCE = 1000 };
 
 /* since: when it began to wait, by the timer: the wall clock may be set while it does. */
-static void seen(struct app *app, const char *tenant, const char *run, uint8_t state, int64_t since)
+static void seen(struct app *app, const char *tenant, const char *run, uint8_t state, uint8_t phase, int64_t since)
 {
 	struct run *r = app_run(app, run);
 	if (r != NULL && strcmp(r->tenant, tenant) != 0)
@@ -35,6 +36,8 @@ static void seen(struct app *app, const char *tenant, const char *run, uint8_t s
 			app->resync_at = timer_ms(); /* nobody drives it, or it has just ended */
 		break;
 	case RUN_RUNNING:
+		if (r != NULL)
+			wait_heard(r, phase);
 		break;
 	default:
 		queue_remove(&app->queue, tenant, run);
@@ -98,7 +101,7 @@ static bool page(struct app *app, char tenant[129], char run[129], enum err *e)
 		snprintf(tenant, 129, "%s", item.tenant);
 		snprintf(run, 129, "%s", item.run);
 		bool driven = app_run(app, item.run) != NULL; /* it may end while it is looked at */
-		seen(app, item.tenant, item.run, item.state, (int64_t)timer_ms() - age_of(app, &item));
+		seen(app, item.tenant, item.run, item.state, item.phase, (int64_t)timer_ms() - age_of(app, &item));
 		if (!driven)
 			orphan(app, item.tenant, item.run, item.state);
 	}
@@ -150,7 +153,7 @@ void sweep_heard(struct app *app)
 	int got = 0;
 	for (int i = 0; i < WOKEN_AT_ONCE && (got = ask_wait(app->subscription, 0, &packet)) > 0; i++) {
 		if (st_get_woken(packet.frame, packet.len, &m))
-			seen(app, m.tenant, m.run, m.state, (int64_t)timer_ms());
+			seen(app, m.tenant, m.run, m.state, m.phase, (int64_t)timer_ms());
 		ask_close_fds(&packet);
 	}
 	if (got < 0) {

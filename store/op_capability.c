@@ -67,6 +67,7 @@ static enum err op_cap_check(struct txn *t, const struct st_cap_check *m, int *f
 	a->agent = r.agent;
 	a->model = cap.model;
 	a->expires_at = cap.expires_at;
+	a->renewed = cap.renewed;
 	return ERR_OK;
 }
 ST_OP(cap_check, cap_is, 0, 0)
@@ -83,10 +84,10 @@ static enum err op_cap_renew(struct txn *t, const struct st_cap_renew *m, int *f
 		e = active(t, m->tenant, m->run, &cap);
 	if (e != ERR_OK)
 		return e;
-	if (m->expires_at > cap.expires_at) {
+	if (m->expires_at > cap.expires_at)
 		cap.expires_at = m->expires_at;
-		capability_put(t, m->tenant, m->run, &cap);
-	}
+	cap.renewed = true;
+	capability_put(t, m->tenant, m->run, &cap);
 	return ERR_OK;
 }
 ST_OP(cap_renew, ok, 0, 0)

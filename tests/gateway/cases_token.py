@@ -141,6 +141,32 @@ def test_revoked(rig, model):
     same((a.status, a.code), (401, "inactive_run_token"), "an expired capability")
 
 
+def test_renewed(rig, model):
+    """A run that waited for a person is older than its tokens; they are good for as long as its capability is renewed."""
+    run, other = rig.run(9), rig.run(9)
+    old = {a: run.token(a, ago=301) for a in ("model", "events", "approvals")}
+    models = "/internal/v1/models"
+
+    def codes():
+        return [get(run.port, models, old["model"]).status, post(run.port, run.path("model"), old["model"], BASE).status,
+                post(run.port, run.path("events"), old["events"], {"lines": [run.line()]}).status,
+                get(run.port, run.path("approvals"), old["approvals"]).status]
+    same(codes(), [401] * 4, "older than their life")
+    rig.tell("renew", other.tenant, other.id, 300000)
+    same(codes(), [401] * 4, "another's further life is not theirs")
+    rig.tell("renew", run.tenant, run.id, 300000)
+    same(codes(), [200, 200, 202, 202], "its run was given a further life")
+    same(get(other.port, models, old["model"]).code, "invalid_run_token", "in another box")
+    same(get(run.port, models, old["events"]).code, "invalid_run_token", "of another audience")
+    same(get(run.port, models, old["model"][:-1]).code, "invalid_run_token", "wrongly signed")
+    same(get(run.port, models, run.token(ago=-60)).code, "expired_run_token", "from the future")
+    rig.tell("revoke", run.tenant, run.id)
+    same(codes(), [401] * 4, "revoked, nothing of it is left")
+    short = rig.run(9, life_ms=1)
+    wait_for(lambda: get(short.port, models, short.token()).status == 401)
+    same(get(short.port, models, short.token(ago=301)).code, "expired_run_token", "what has expired is not renewed")
+
+
 def test_finished(rig, model):
     run = rig.run(3)
     token, events = run.token(), run.token("events")

@@ -5,6 +5,7 @@
  *   start DIR BINDIR                         answers the gateway's pid
  * and after it:
  *   tenant T     run T R PROFILE MAX     begin T R LIFE_MS     revoke T R     finish T R
+ *   renew T R LIFE_MS
  *   open T R     answers the port of the box's listener        close R        cancel T R
  *   restart      the gateway is killed and started             restart_store  the same for stored
  *   pids         of gateway and stored
@@ -349,6 +350,10 @@ static void obey(struct harness *h, char **w, int n)
 	else if (strcmp(w[0], "revoke") == 0 && n == 3) {
 		struct st_cap_revoke m = {.tenant = w[1], .run = w[2]};
 		answer(AS(h, ROLE_STEWARD, st_call_cap_revoke(h->steward, &m, NULL, &ok, NULL)));
+	} else if (strcmp(w[0], "renew") == 0 && n == 4) {
+		struct st_cap_renew m = {
+		    .tenant = w[1], .run = w[2], .expires_at = clock_ms() + strtoull(w[3], NULL, 10)};
+		answer(AS(h, ROLE_STEWARD, st_call_cap_renew(h->steward, &m, NULL, &ok, NULL)));
 	} else if (strcmp(w[0], "open") == 0 && n == 3)
 		open_box(h, w);
 	else if (strcmp(w[0], "close") == 0 && n == 2) {

@@ -4,6 +4,7 @@ from client import *
 
 GIT = [["git", "diff", "--check"]]
 SLEEP = {"agent.py": "import time\ntime.sleep(100)\n"}
+V2 = next(l.split()[1] for l in open("/proc/mounts") if l.split()[2] == "cgroup2")
 CHILDREN = ("pinfold-stored", "pinfold-gateway", "pinfold-fcgi", "pinfold-steward", "pinfold-push")
 
 
@@ -69,6 +70,31 @@ def in_boxes():
         except OSError:
             pass
     return found
+
+
+def agent_of(run):
+    """The pid of this run's agent, or None."""
+    want = f"PINFOLD_RUN_ID={run}".encode()
+    for p in in_boxes():
+        try:
+            if want in open(f"/proc/{p}/environ", "rb").read().split(b"\0"):
+                return p
+        except OSError:
+            pass
+    return None
+
+
+def group_of(pid):
+    path = next(l[3:] for l in open(f"/proc/{pid}/cgroup").read().splitlines() if l.startswith("0::"))
+    return V2 + path
+
+
+def frozen(group):
+    """What the kernel says of the agent's group; None: it is no more."""
+    try:
+        return "frozen 1" in open(group + "/cgroup.events").read()
+    except OSError:
+        return None
 
 
 def connects(path, kind=socket.SOCK_STREAM):

@@ -24,6 +24,8 @@ if line:
     os.environ.update(PINFOLD_URL=json.loads(line[6:])["url"], PINFOLD_INSTANCE=top + "/root",
                       PINFOLD_CLI=top + "/root/usr/bin/pinfold")
     from processes import *
+    from asking import *
+    from asking import begin as begin_asking
 
     mine = token()
 
@@ -193,6 +195,40 @@ def tokens_outside():
     until(mine, run)
 
 
+ASKS = """
+def model(text):
+    body = {"model": os.environ["PINFOLD_MODEL_ID"], "messages": [{"role": "user", "content": text + " of " + run}]}
+    return call("POST", "/internal/v1/chat/completions", tok["run"], json.dumps(body))[0]
+import threading
+answers = []
+t = threading.Thread(target=lambda: answers.append(model("HOLD")))
+t.start()
+ask("q1", "make test")
+tell(q1=wait("q1"))
+t.join()
+tell(model=answers)
+"""
+
+
+def asks_beside_a_call():
+    """No agent is frozen beside a model call of its own; when that has ended, it is."""
+    run = begin_asking(ASKS)
+    text = f"HOLD of {run}"
+    check("a call that is held is under way", wait_for(lambda: tap.asked(text)))
+    waiting(run, "q1")
+    group = group_of(wait_for(lambda: agent_of(run)))
+    seen = []
+    for _ in range(30):
+        time.sleep(0.1)
+        seen.append(frozen(group))
+    check("it is not frozen beside it", not any(seen) and not tap.lost(text), seen)
+    tap.release()
+    check("it is when the call has ended", wait_for(lambda: frozen(group)))
+    answer(run, "q1", "allow_once")
+    check("and goes on with both answers", (hears(run, "q1")[2], hears(run, "model")) == ("allow_once", [200]), told(run))
+    check("to its end", until(mine, run)["status"] == "completed")
+
+
 seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 32)
 try:
     if not line:
@@ -200,7 +236,7 @@ try:
         print("the instance did not start\n" + log.read()[-3000:])
         sys.exit(1)
     print(f"seed {seed}")
-    for f in (bursts, steward_killed, cancelled_under_way, client_dies, tokens_outside):
+    for f in (bursts, steward_killed, cancelled_under_way, client_dies, tokens_outside, asks_beside_a_call):
         case(f.__name__, f)
     done()
 finally:

@@ -77,7 +77,7 @@ def raced():
 def killed_everywhere():
     """For each process: one run executing, one verifying, one queued, one ended; then it is killed."""
     slow = "import time\ntime.sleep(2.5)\n"
-    alone = ("pinfold-fcgi", "pinfold-gateway", "pinfold-stored")
+    alone = ("pinfold-fcgi", "pinfold-gateway", "pinfold-stored", "pinfold-push")
     ended = start(other, {"agent.py": "pass\n"}, agent="script", checks=GIT)
     want, want_events = until(other, ended), events(other, ended)
     for names in [(n,) for n in CHILDREN] + [("pinfold-sandboxd",), ("pinfold-fcgi", "pinfold-sandboxd"),

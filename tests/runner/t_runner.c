@@ -180,6 +180,38 @@ static void wall_time_ends_it(void **s)
 	found_free(&f);
 }
 
+/* While sandboxd says so, its clock stands still; and goes on from there. */
+static void waiting_is_no_wall_time(void **s)
+{
+	(void)s;
+	struct box_run b;
+	struct found f;
+	static const uint8_t stands = 1, goes = 0;
+	box_start(&b, up_script("sleep 5; touch lived; while :; do sleep 1; done", 3));
+	box_wait_output(&b);
+	assert_int_equal(write(b.control, &stands, 1), 1);
+	usleep(6000000);
+	assert_int_equal(write(b.control, &stands, 1), 1);
+	assert_int_equal(write(b.control, &goes, 1), 1);
+	assert_int_equal(box_wait(&b), 0);
+	found_read(&f, b.result);
+	assert_true(f.ran.timed_out && !f.ran.stopped);
+	assert_non_null(found_entry(&f, "lived"));
+	assert_true(f.ran.duration_ms >= 3000 + 5000);
+	found_free(&f);
+	box_done(&b);
+	/* A stop does not wait for it. */
+	box_start(&b, up_script("while :; do sleep 1; done", ENDLESS));
+	box_wait_output(&b);
+	assert_int_equal(write(b.control, &stands, 1), 1);
+	kill(b.pid, SIGTERM);
+	assert_int_equal(box_wait(&b), 0);
+	found_read(&f, b.result);
+	assert_true(f.ran.stopped && !f.ran.timed_out);
+	found_free(&f);
+	box_done(&b);
+}
+
 static void a_pipe_held_open_does_not_block(void **s)
 {
 	(void)s;
@@ -474,6 +506,7 @@ int main(void)
 	    cmocka_unit_test(exit_codes_and_signals),
 	    cmocka_unit_test(a_program_that_is_missing),
 	    cmocka_unit_test(output_is_capped),
+	    cmocka_unit_test(waiting_is_no_wall_time),
 	    cmocka_unit_test(wall_time_ends_it),
 	    cmocka_unit_test(a_pipe_held_open_does_not_block),
 	    cmocka_unit_test(closing_its_output_is_not_the_end),

@@ -236,6 +236,7 @@ const char *stage_run(struct stage *s, const char *tenant)
 	bundles_sources(upload, files, 2);
 	struct st_run_create m = rig_run(tenant, id);
 	m.wall_seconds = s->run_wall_seconds != 0 ? s->run_wall_seconds : m.wall_seconds;
+	m.approval_wait_seconds = s->run_wait_seconds != 0 ? s->run_wait_seconds : m.approval_wait_seconds;
 	int fds[] = {request, upload};
 	assert_int_equal(RIG_AS(RIG_FCGI, st_call_run_create(s->fcgi, &m, fds, &state, NULL)), ERR_OK);
 	return id;
@@ -256,6 +257,7 @@ struct order stage_order(struct stage *s)
 	size_t n = hear(s, in, fds, &nfds, &o.number);
 	struct sbx_spawn spawn;
 	struct sbx_kill kill_;
+	struct sbx_pause pause_;
 	if (o.number == SBX_SPAWN) {
 		assert_true(sbx_get_spawn(in, n, &spawn) && nfds == 2);
 		snprintf(o.run, sizeof o.run, "%s", spawn.run);
@@ -264,6 +266,12 @@ struct order stage_order(struct stage *s)
 		o.wall_seconds = spawn.wall_seconds;
 		o.upload = fds[0];
 		o.result = fds[1];
+	} else if (o.number == SBX_PAUSE) {
+		assert_true(sbx_get_pause(in, n, &pause_) && nfds == 0);
+		snprintf(o.run, sizeof o.run, "%s", pause_.run);
+		o.kind = BOX_WORK;
+		o.stands = pause_.stands;
+		o.frozen = pause_.frozen;
 	} else {
 		assert_true(o.number == SBX_KILL && sbx_get_kill(in, n, &kill_) && nfds == 0);
 		snprintf(o.run, sizeof o.run, "%s", kill_.run);

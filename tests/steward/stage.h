@@ -26,18 +26,19 @@ struct stage {
 	pid_t pid;
 	unsigned serial;
 	bool token_wire;
-	uint32_t run_wall_seconds;                   /* of further runs; 0: the usual */
+	uint32_t run_wall_seconds, run_wait_seconds; /* of further runs; 0: the usual */
 	uint32_t max_concurrent_runs, queue_seconds; /* settings of the next steward; 0: the defaults */
 	uint32_t tenant_runs;                        /* of one tenant at once; 0: 4 */
 };
 
 /* What the steward sent; strings are copies. */
 struct order {
-	uint16_t number; /* SBX_SPAWN or SBX_KILL */
+	uint16_t number; /* SBX_SPAWN, SBX_KILL or SBX_PAUSE, of a work box */
 	char run[129], tenant[129];
 	uint8_t kind;
 	uint32_t grace_ms, wall_seconds;
-	int upload, result; /* -1 but with SPAWN; the caller closes (order_end) */
+	bool stands, frozen; /* SBX_PAUSE */
+	int upload, result;  /* -1 but with SPAWN; the caller closes (order_end) */
 };
 
 extern const char stage_secret[STAGE_SECRET + 1];

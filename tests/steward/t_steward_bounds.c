@@ -5,43 +5,16 @@
 #include "lib/num.h"
 #include "lib/own.h"
 #include "tests/steward/course.h"
-#include <fcntl.h>
+#include "tests/steward/times.h"
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { HOUR = 3600000, CROWD = 1000 };
 
 static struct stage *const st = &course_stage;
-static char clock_file[] = "/tmp/pinfold-clock-XXXXXX", timer_file[] = "/tmp/pinfold-timer-XXXXXX";
-
-/* In one piece, and never shorter: it is read at any moment, and a timer does not step back. */
-static void write_offset(const char *path, long long offset)
-{
-	char text[32];
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	int n = snprintf(text, sizeof text, "%020lld\n", offset);
-	assert_int_equal(pwrite(fd, text, (size_t)n, 0), n);
-	close(fd);
-}
-
-/* The steward's clock alone. */
-static void set_clock(long long offset)
-{
-	write_offset(clock_file, offset);
-}
-
-/* So many milliseconds pass for the steward, which is woken by what means nothing to it. */
-static void pass(long long ms)
-{
-	static long long passed;
-	write_offset(timer_file, passed += ms);
-	stage_gone(st, "nobody", BOX_WORK, true);
-}
 
 static void restart(uint32_t slots)
 {
@@ -207,11 +180,11 @@ static void t_silence(void **state)
 		const char *run = course_begin();
 		enum box_kind kind = s->at < AT_SPAWN_CHECK ? BOX_WORK : BOX_CHECK;
 		struct order o = reach(run, s->at);
-		pass((long long)s->wait / 2);
+		times_pass((long long)s->wait / 2);
 		(void)poll(NULL, 0, 100);
 		assert_true(stage_silent(st));
 		assert_int_equal(stage_get(st, "acme", run)->state, RUN_RUNNING);
-		pass((long long)s->wait / 2 + 1000);
+		times_pass((long long)s->wait / 2 + 1000);
 		if (s->gone) {
 			struct order k = stage_expect(st, SBX_KILL, run, kind);
 			assert_int_equal(k.grace_ms, 0);
@@ -256,7 +229,7 @@ static void t_judge_hangs(void **state)
 			(void)stage_final(st, "acme", run);
 			continue;
 		}
-		pass(21000);
+		times_pass(21000);
 		course_expect_end(stage_final(st, "acme", run), RUN_FAILED, "judge_failed", "sandbox_result_invalid");
 		assert_true(kill(judge, 0) != 0);
 		own_free char *patch = stage_artifact(st, "acme", run, ART_PATCH);
@@ -285,7 +258,7 @@ static void t_silence_comparing(void **state)
 			stage_spawned(st, run, BOX_CHECK);
 			stage_logged(st, "counted on the upload");
 		}
-		pass(spawned ? 53000 : 31000);
+		times_pass(spawned ? 53000 : 31000);
 		(void)stage_expect(st, SBX_KILL, run, BOX_CHECK);
 		order_end(&o);
 		stage_gone(st, run, BOX_CHECK, true);
@@ -306,7 +279,7 @@ static void t_stopped(void **state)
 	kill(st->pid, SIGSTOP);
 	for (int i = 0; i < 2; i++)
 		stage_gone(st, run[i], BOX_WORK, true);
-	pass(11000);
+	times_pass(11000);
 	kill(st->pid, SIGCONT);
 	for (int i = 0; i < 2; i++) {
 		struct order next = stage_order(st);
@@ -332,7 +305,7 @@ static void t_full(void **state)
 		stage_refused(st, run, BOX_WORK, ERR_SANDBOX_CAPACITY);
 	}
 	(void)spawn_of(run);
-	pass(11000);
+	times_pass(11000);
 	stage_refused(st, run, BOX_WORK, ERR_SANDBOX_CAPACITY);
 	course_expect_end(stage_final(st, "acme", run), RUN_FAILED, "sandbox_capacity", "sandbox_capacity");
 }
@@ -353,7 +326,7 @@ static void t_orphan_stays(void **state)
 	const char *next = course_begin();
 	(void)spawn_of(next); /* by now the orphan is known */
 	assert_int_equal(stage_get(st, "acme", run)->state, RUN_RUNNING);
-	pass(11000);
+	times_pass(11000);
 	course_expect_end(stage_final(st, "acme", run), RUN_FAILED, "sandbox_cleanup_failed", "sandbox_cleanup_failed");
 	refuse(next);
 }
@@ -379,11 +352,11 @@ static void t_waits_too_long(void **state)
 		(void)spawn_of(first);
 		const char *second = course_begin();
 		heard_of_all();
-		pass(i == 0 ? 3500000 : 40000);
+		times_pass(i == 0 ? 3500000 : 40000);
 		if (i == 0) /* the one before it was never spawned; it is still to go */
 			(void)stage_expect(st, SBX_KILL, first, BOX_WORK);
 		assert_int_equal(stage_get(st, "acme", second)->state, RUN_QUEUED);
-		pass(i == 0 ? 101000 : 38000);
+		times_pass(i == 0 ? 101000 : 38000);
 		const struct st_run_is *is = stage_final(st, "acme", second);
 		course_expect_end(is, RUN_FAILED, "queue_time_exceeded", "queue_time_exceeded");
 		course_expect_one_end(second, "run.failed");
@@ -420,23 +393,23 @@ static void t_clock(void **state)
 	const char *second = course_begin();
 	heard_of_all(); /* what it has not seen waiting it can only tell the age of by the clock */
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-		set_clock(steps[i]);
+		times_clock(steps[i]);
 		/* It reads all open runs again, with their ages. */
 		(void)rig_stop(&st->rig, SIGKILL);
 		rig_start(&st->rig);
 		come_to_another();
 		/* Then the queue is looked through. */
-		pass(1100);
+		times_pass(1100);
 		come_to_another();
 		assert_int_equal(stage_get(st, "acme", first)->state, RUN_RUNNING);
 		assert_int_equal(stage_get(st, "acme", second)->state, RUN_QUEUED);
 	}
 	assert_true(stage_silent(st));
-	set_clock(2 * HOUR);
+	times_clock(2 * HOUR);
 	course_leave_work(o.result, 1);
 	course_end_work(first, &o);
 	course_expect_end(stage_final(st, "acme", first), RUN_FAILED, "agent_failed", "sandbox_agent_failed");
-	set_clock(0);
+	times_clock(0);
 	(void)spawn_of(second);
 	refuse(second);
 }
@@ -453,10 +426,10 @@ static void t_renewed(void **state)
 		struct order o = course_to_work(run);
 		uint64_t before = stage_capable_until(st, "acme", run);
 		assert_true(before > 0);
-		pass(50000);
+		times_pass(50000);
 		(void)poll(NULL, 0, 300);
 		assert_int_equal(stage_capable_until(st, "acme", run), before); /* not before its half */
-		pass(101000);
+		times_pass(101000);
 		if (wire)
 			assert_true(WAIT_FOR(stage_capable_until(st, "acme", run) > before));
 		(void)poll(NULL, 0, 300);
@@ -534,31 +507,10 @@ static void t_crowd(void **state)
 static int fresh(void **state)
 {
 	(void)state;
-	set_clock(0);
+	times_clock(0);
 	st->token_wire = false;
 	st->run_wall_seconds = st->max_concurrent_runs = st->queue_seconds = st->tenant_runs = 0;
 	return 0;
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	int fd = mkstemp(clock_file), timer = mkstemp(timer_file);
-	if (fd < 0 || timer < 0 || fchmod(fd, 0644) != 0 || fchmod(timer, 0644) != 0)
-		return -1;
-	close(fd);
-	close(timer);
-	if (setenv("PINFOLD_STEWARD", "./tests/steward/steward-clock", 1) != 0 ||
-	    setenv("PINFOLD_TEST_CLOCK", clock_file, 1) != 0 || setenv("PINFOLD_TEST_TIMER", timer_file, 1) != 0)
-		return -1;
-	return course_setup(state);
-}
-
-static int teardown(void **state)
-{
-	(void)unlink(clock_file);
-	(void)unlink(timer_file);
-	return course_teardown(state);
 }
 
 int main(void)
@@ -578,5 +530,5 @@ int main(void)
 					   cmocka_unit_test_setup(t_renewed, fresh),
 					   cmocka_unit_test_setup(t_most_of_all, fresh),
 					   cmocka_unit_test_setup(t_crowd, fresh)};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, times_setup, times_teardown);
 }

@@ -32,6 +32,9 @@ static void t_guards(void **state)
 	assert_string_equal(guards_step(&g, 1000), "max_steps");
 	assert_string_equal(guards_step(&g, 101000), "wall_time");
 	assert_int_equal(guards_left_ms(&g, 1000), 98000); /* some is kept back for the response */
+	guards_waited(&g, 5000);
+	assert_int_equal(guards_left_ms(&g, 6000), 98000);
+	g.deadline_ms -= 5000;
 	assert_null(guards_answer(&g, 0));
 	assert_null(guards_answer(&g, 0));
 	assert_null(guards_answer(&g, 1));
