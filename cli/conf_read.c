@@ -240,6 +240,19 @@ static bool origin_plain(const char *s)
 	return *port == ':' && num_u64(port + 1, strlen(port + 1), 1, 65535, &v) && v != (tls ? 443 : 80);
 }
 
+/* Where an agent's text is masked. */
+static uint8_t masks(struct out *o, const char *word)
+{
+	static const char *const words[] = {
+	    [MASK_QUESTIONS] = "questions", [MASK_EVENTS] = "events", [MASK_NONE] = "none"};
+
+	for (uint8_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(word, words[i]) == 0)
+			return i;
+	complain(o, "mask_secrets must be questions, events or none");
+	return MASK_QUESTIONS;
+}
+
 static void take_global(struct out *o, cfg_t *c)
 {
 	static const char *const roles[] = {"stored", "fcgi", "gateway", "steward", "push"};
@@ -260,6 +273,7 @@ static void take_global(struct out *o, cfg_t *c)
 			      .request_deadline_ms = (uint32_t)number(o, c, "request_deadline_ms", 500, 600000),
 			      .model_timeout_ms = (uint32_t)number(o, c, "model_timeout_ms", 100, 600000),
 			      .audit_redact = strcmp(cfg_getstr(c, "audit_content"), "none") == 0,
+			      .mask_secrets = masks(o, cfg_getstr(c, "mask_secrets")),
 			      .audit_max_bytes = (uint32_t)number(o, c, "audit_max_bytes", 4096, 1 << 30),
 			      .audit_generations = (uint32_t)number(o, c, "audit_generations", 1, 99),
 			      .keep_artifacts_days = (uint32_t)number(o, c, "keep_artifacts_days", 0, 36500),
@@ -473,6 +487,7 @@ static void read_file(struct out *o, const char *file, bool global)
 	    CFG_INT("request_deadline_ms", 20000, CFGF_NONE),
 	    CFG_INT("model_timeout_ms", 120000, CFGF_NONE),
 	    CFG_STR("audit_content", "full", CFGF_NONE),
+	    CFG_STR("mask_secrets", "questions", CFGF_NONE),
 	    CFG_INT("audit_max_bytes", 5 << 20, CFGF_NONE),
 	    CFG_INT("audit_generations", 5, CFGF_NONE),
 	    CFG_INT("keep_artifacts_days", 7, CFGF_NONE),

@@ -39,6 +39,7 @@ struct line {
 struct batch {
 	struct line lines[LINES_MAX];
 	unsigned n, questions;
+	uint8_t masks; /* MASK_QUESTIONS and so on */
 	struct buf text;
 	uint32_t accepted;
 	uint64_t last;
@@ -116,11 +117,12 @@ static bool take_line(struct batch *b, const char *run, const struct json *raw)
 	snprintf(line->type, sizeof line->type, "%s%s", type_reserved(type->text) && !line->ask ? "agent." : "",
 		 type->text);
 	line->link = strcmp(type->text, "link") == 0;
+	bool mask = line->ask ? b->masks != MASK_NONE : b->masks == MASK_EVENTS;
 	bool kept = agent_data(&b->text, data, sequence,
 			       line->ask    ? AGENT_QUESTION
 			       : line->link ? AGENT_LINK
 					    : AGENT_EVENT,
-			       line->dropped ? NULL : line->request);
+			       mask, line->dropped ? NULL : line->request);
 	line->dropped = line->dropped || !kept;
 	line->n = b->text.n - line->at;
 	b->n++;
@@ -271,6 +273,7 @@ void gate_events(struct gate_call *call)
 	if (b && list) {
 		b->list = (struct wire_list){.p = list, .cap = LIST_MAX};
 		buf_init(&b->text, DATA_TOTAL);
+		b->masks = call->app->conf.global.mask_secrets;
 		e = take_batch(call, b, field);
 		if (e == ERR_OK)
 			e = gate_alive(call);

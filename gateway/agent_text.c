@@ -18,8 +18,10 @@ static const char sequence_key[] = "agent_sequence", shortened_key[] = "text_sho
 struct cleaning {
 	struct jw *w;
 	enum agent_says what;
+	bool mask;        /* what looks like a secret */
 	bool linked;      /* a link has its address */
 	bool changed;     /* in the member that is being written */
+	bool masked;      /* the same */
 	struct buf marks; /* rows of text_shortened */
 	struct jw m;
 };
@@ -30,9 +32,14 @@ static void write_text(struct cleaning *c, const struct json *v, enum text_field
 {
 	struct buf b own_buf = {0};
 
+	bool masked = false;
+
 	buf_init(&b, TEXT_MAX);
-	if (text_field(&b, f, v->text, v->len))
+	/* An id is never changed: it would be another's. */
+	if (c->mask && f != TEXT_F_REQUEST_ID ? text_field_masked(&b, f, v->text, v->len, &masked)
+					      : text_field(&b, f, v->text, v->len))
 		c->changed = true;
+	c->masked |= masked;
 	jw_buf(c->w, &b);
 }
 
@@ -173,6 +180,8 @@ static void mark(struct cleaning *c, const struct json *v, const char *field)
 		jw_kint(&c->m, "bytes", (int64_t)v->len);
 		jw_kstr(&c->m, "sha256", text);
 	}
+	if (c->masked)
+		jw_kbool(&c->m, "masked", true);
 	jw_close(&c->m, '}');
 }
 
@@ -180,7 +189,7 @@ static void write_member(struct cleaning *c, const struct json *v, const char *i
 {
 	if (strcmp(v->key, sequence_key) == 0 || strcmp(v->key, shortened_key) == 0)
 		return;
-	c->changed = false;
+	c->changed = c->masked = false;
 	bool named = key_clean(c, v->key);
 	if (named) {
 		jw_key(c->w, v->key);
@@ -192,10 +201,11 @@ static void write_member(struct cleaning *c, const struct json *v, const char *i
 		mark(c, v, named ? v->key : NULL);
 }
 
-bool agent_data(struct buf *out, const struct json *data, int64_t sequence, enum agent_says what, const char *id)
+bool agent_data(struct buf *out, const struct json *data, int64_t sequence, enum agent_says what, bool mask,
+		const char *id)
 {
 	struct jw w;
-	struct cleaning c = {.w = &w, .what = what};
+	struct cleaning c = {.w = &w, .what = what, .mask = mask};
 
 	buf_init(&c.marks, TEXT_MAX);
 	jw_init(&w, out);

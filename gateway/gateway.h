@@ -89,11 +89,13 @@ struct gate_call {
 };
 
 /* agent_text.c: appends an event's data (NULL: it has none), cleaned, with the agent's own number. Of a question also
- * what the cleaning changed, as text_shortened: [{"field","bytes","sha256"},...] of the text before, absent where it is
- * shown as the agent wrote it; id (NULL: it has none) stands for a title without words. What cannot be stored fails
- * out. False: a link without an address that may be offered; it must be left out (C-69). */
+ * what the cleaning changed, as text_shortened: [{"field","bytes","sha256","masked"},...] of the text before, absent
+ * where it is shown as the agent wrote it; mask: what looks like a secret is masked; id (NULL: it has none) stands for
+ * a title without words. What cannot be stored fails out. False: a link without an address that may be offered; it must
+ * be left out (C-69). */
 enum agent_says { AGENT_EVENT, AGENT_QUESTION, AGENT_LINK };
-bool agent_data(struct buf *out, const struct json *data, int64_t sequence, enum agent_says what, const char *id);
+bool agent_data(struct buf *out, const struct json *data, int64_t sequence, enum agent_says what, bool mask,
+		const char *id);
 /* Writes the error reply. field may be NULL. */
 void gate_fail(struct gate_call *call, enum err e, const char *field);
 

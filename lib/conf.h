@@ -17,6 +17,9 @@ enum {
 	CONF_AGENTS = 32
 };
 
+/* mask_secrets: in questions alone; in all events; nowhere. */
+enum { MASK_QUESTIONS, MASK_EVENTS, MASK_NONE };
+
 struct conf_tenant {
 	struct cf_tenant t;
 	struct cf_tenant_check checks[CONF_CHECKS];

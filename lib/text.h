@@ -26,6 +26,12 @@ enum text_field text_field_of(const char *key, bool question);
 bool text_field(struct buf *out, enum text_field f, const char *s, size_t n);
 /* The same for a kind and a cap that no row has; "…" is left out where the cap is below its 3 bytes. */
 bool text_clean(struct buf *out, const char *s, size_t n, enum text_kind kind, size_t cap);
+/* Appends n bytes of clean text with "[masked]" in the place of what looks like a secret (rows of mask). True: there
+ * was something. Never longer than what came; what is masked stays as it is. In linear time. */
+bool text_mask(struct buf *out, const char *s, size_t n);
+/* text_field() with what looks like a secret masked: after the cleaning, so that nothing that does not show keeps one
+ * from being seen, and before the cut. *masked: there was something. */
+bool text_field_masked(struct buf *out, enum text_field f, const char *s, size_t n, bool *masked);
 /* Clean text: is there anything in it to read? False for one of nothing but blanks. */
 bool text_words(const char *s, size_t n);
 /* An address that a person may be offered to open (C-69): https, a host, neither user nor password, nothing that does

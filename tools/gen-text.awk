@@ -3,7 +3,7 @@
 #   awk -v out=h -f tools/gen-text.awk spec/text.tab
 #
 # Refused: a name twice, a field without a bound or too small for the mark of a cut, code points that overlap within
-# one list or are none, what is kept and is not taken, unknown words.
+# one list or are none, what is kept and is not taken, a mask longer than what it hides, unknown words.
 
 function die(why) { printf "%s:%d: %s\n", FILENAME, FNR, why > "/dev/stderr"; failed = 1; exit 1 }
 function hex(s,   i, v) {
@@ -47,6 +47,17 @@ $1 == "blank" {
   if (NF != 3) die("blank, what, why, separated by one tab each")
   rules("blank", $2); next
 }
+$1 == "mask" {
+  if (NF != 6) die("mask, kind, what, class, least, why, separated by one tab each")
+  if ($2 !~ /^(prefix|parts|word|block|name)$/) die("a mask is of a prefix, parts, word, block or name, not " $2)
+  if ($4 !~ /^(upper|alnum|word|url|base64|bearer|value)$/) die("a class is upper, alnum, word, url, base64, bearer or value, not " $4)
+  if ($5 !~ /^[1-9][0-9]*$/ || $5 < 8 || $5 > 64) die("least is 8, as many as the mark has, to 64, not " $5)
+  if ($3 !~ ($2 == "block" ? "^[A-Z ]+$" : $2 ~ /^(word|name)$/ ? "^[a-z]+$" : "^[A-Za-z][A-Za-z_-]+$")) die("that cannot be looked for: " $3)
+  if (("mask", $3) in seen) die("mask " $3 " twice")
+  seen["mask", $3] = 1
+  mask[nm++] = toupper($2) ", \"" $3 "\", " toupper($4) ", " $5
+  next
+}
 $1 == "field" {
   if (NF != 6) die("field, name, line or body, cap, of, why, separated by one tab each")
   if ($2 !~ /^[a-z][a-z_]*$/) die("bad name " $2)
@@ -57,7 +68,7 @@ $1 == "field" {
   name[$2] = 1; of[n] = $5 == "-" ? "NOTHING" : toupper($5); field[n] = $2; kind[n] = $3; cap[n] = $4; n++
   next
 }
-{ die("a line is take, keep, blank or field, not " $1) }
+{ die("a line is take, keep, blank, mask or field, not " $1) }
 function list(macro, key) {
   printf "#define TEXT_%s(RANGE, PROPERTY)%s\n", macro, body[key]
 }
@@ -70,6 +81,7 @@ END {
     for (j = 1; j <= nr["all"]; j++) if (first["keep", i] >= first["all", j] && last["keep", i] <= last["all", j]) found = 1
     if (!found) { printf "%s: what is kept must be taken by a row of all\n", FILENAME > "/dev/stderr"; exit 1 }
   }
+  if (!nm) { printf "%s: no row of mask\n", FILENAME > "/dev/stderr"; exit 1 }
   if (!("event" in name) || !("key" in name)) { printf "%s: the fields event and key are needed\n", FILENAME > "/dev/stderr"; exit 1 }
   if (out != "h") { print "gen-text.awk: out must be h" > "/dev/stderr"; exit 1 }
   print "/* Generated from spec/text.tab by tools/gen-text.awk; do not edit. */\n#ifndef GEN_TEXT_H\n#define GEN_TEXT_H\n"
@@ -83,6 +95,8 @@ END {
   for (i = 0; i < n; i++) printf "\tTEXT_CAP_%s = %d,\n", toupper(field[i]), cap[i]
   print "};"
   print "\n/* What is taken from every text, from one line besides, what bodies keep, and what is no word. */"
+  print "\n/* What looks like a secret, in order: MASK(kind, what, class, least). */\n#define TEXT_MASKS(MASK) \\"
+  for (i = 0; i < nm; i++) printf "\tMASK(%s)%s\n", mask[i], (i < nm - 1 ? " \\" : "")
   list("TAKEN", "all"); list("LINE_TAKEN", "line"); list("BODY_KEPT", "keep"); list("BLANK", "blank")
   print "#endif"
 }

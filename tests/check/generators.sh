@@ -20,6 +20,7 @@ run() { # generator, file
 		"$src/spec/limits.tab" "$src/spec/reasons.tab" "$2" ;;
 	walls) $awk -v out=c -f "$src/tools/gen-walls.awk" "$2" ;;
 	seccomp) $awk -v out=box -f "$src/tools/gen-seccomp.awk" "$2" ;;
+	text) $awk -v out=h -f "$src/tools/gen-text.awk" "$2" ;;
 	reasons) $awk -v out=c -f "$src/tools/gen-reasons.awk" "$2" ;;
 	attacks) $awk -v out=inside -f "$src/tools/gen-attacks.awk" "$src/spec/walls.tab" "$2" ;;
 	schema) $awk -v out=c -f "$src/tools/gen-schema.awk" "$src/spec/errors.tab" "$2" ;;
@@ -43,6 +44,17 @@ refuses() {
 for f in store sandbox bundle conf; do takes msg "$src/spec/$f.msg"; done
 takes msg "$src/spec/records.rec"
 takes errors "$src/spec/errors.tab"
+takes text "$src/spec/text.tab"
+echo 'mask|suffix|sk-|url|16|W.' | refuses text 'a mask is of'
+echo 'mask|prefix|sk-|letters|16|W.' | refuses text 'a class is'
+echo 'mask|prefix|sk-|url|7|W.' | refuses text 'least is 8'
+echo 'mask|prefix|s|url|16|W.' | refuses text 'cannot be looked for'
+echo 'mask|name|api_key|value|8|W.' | refuses text 'cannot be looked for'
+printf 'mask|prefix|sk-|url|16|W.\nmask|prefix|sk-|url|17|W.\n' | refuses text 'twice'
+echo 'mask|prefix|sk-|url|W.' | refuses text 'separated by one tab'
+echo 'field|text|body|9|any|W.' | refuses text 'a cap is'
+echo 'take|some|0001|W.' | refuses text 'all or line'
+echo 'keep|body|0009|W' | refuses text 'full stop'
 takes routes "$src/spec/routes.tab"
 takes fsm "$src/spec/run.fsm"
 takes fsm "$src/spec/sandbox.fsm"

@@ -73,7 +73,7 @@ USES = {"errors.tab": ["t_promises", "t_gates"], "routes.tab": ["t_promises", "t
         "limits.tab": ["t_promises", "t_limits"], "run.fsm": ["t_promises", "t_store_rows"], "course.fsm": ["t_promises", "t_store_rows"],
         "approval.fsm": ["t_promises"],
         "sandbox.fsm": ["t_promises"], "reasons.tab": ["t_promises", "t_store_rows"], "audit.tab": ["t_promises", "t_store_rows"],
-        "responses.tab": [], "walls.tab": ["t_promises"], "text.tab": ["t_promises", "t_text", "t_text_vectors"], "seccomp.tab": ["t_filter"]}
+        "responses.tab": [], "walls.tab": ["t_promises"], "text.tab": ["t_promises", "t_text", "t_text_mask", "t_text_vectors"], "seccomp.tab": ["t_filter"]}
 for table in SPEC:
     USES.setdefault(table, ["t_promises", "t_frames"])
 USES = {t: [p for p in programs if os.path.exists(PROGRAMS[p][0][0])] for t, programs in USES.items()}
@@ -267,6 +267,9 @@ def of_text(table):
     for i, text in rows_of(table):
         w = text.split("\t")
         yield i, None
+        if w[0] == "mask":
+            yield from ((i, t) for t in cells(text, {1: ["prefix", "parts", "name"], 2: [w[2] + ("X" if w[2].isupper() else "x")], 3: ["alnum", "url", "value"], 4: near(w[4])}))
+            continue
         what = {"take": 2, "keep": 2, "blank": 1}.get(w[0])
         if what is None:
             yield from ((i, t) for t in cells(text, {1: [w[1] + "x"], 2: ["line", "body"], 3: near(w[3]), 4: ["any", "question", "-"]}))

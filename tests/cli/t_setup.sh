@@ -55,6 +55,7 @@ while IFS='|' read -r file text want; do
 done <<'T'
 pinfold.conf|gateway_port = 80|gateway_port must be a number from 1024 to 65535, not 80
 pinfold.conf|audit_content = "some"|audit_content must be full or none
+pinfold.conf|mask_secrets = "yes"|mask_secrets must be questions, events or none
 pinfold.conf|agent "x" {\ncommand = {"/bin/true"}\nupload_tests = "never"\n}|upload_tests must be doubt or always
 pinfold.conf|public_url = "https://host/page"|public_url must be an origin
 pinfold.conf|public_url = "https://Host"|public_url must be an origin

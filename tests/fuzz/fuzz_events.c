@@ -35,6 +35,17 @@ static void check_text(const char *s, size_t n, enum text_kind kind)
 	must(!text_clean(&b, s, n, kind, TEXT_CAP_TEXT));
 }
 
+/* Of a question: nothing that looks like a secret is left in what people are shown. */
+static void check_masked(const struct json *v)
+{
+	own_buf struct buf b;
+	buf_init(&b, 1 << 20);
+	bool id = v->key != NULL && strcmp(v->key, "request_id") == 0;
+	must(v->type != JSON_STRING || id || !text_mask(&b, v->text, v->len));
+	for (const struct json *e = v->child; e != NULL; e = e->next)
+		check_masked(e);
+}
+
 static void check_value(const struct json *v)
 {
 	if (v->key != NULL)
@@ -52,6 +63,8 @@ static void check_line(const struct batch *b, const struct line *line)
 	arena_init(&a, GATE_ARENA);
 	const struct json *data = json_parse(&a, b->text.p + line->at, line->n, JSON_DEPTH, GATE_NODES, NULL);
 	must(data != NULL && data->type == JSON_OBJECT && line->n <= DATA_MAX);
+	if (line->ask)
+		check_masked(data);
 	must(json_int(json_get(data, "agent_sequence"), 0, INT64_MAX, &sequence));
 	/* Only we say what was shortened, and only of questions; a link that is kept may be offered. */
 	const struct json *marks = json_get(data, "text_shortened"), *url = json_get(data, "url");

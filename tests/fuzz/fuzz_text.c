@@ -1,8 +1,8 @@
 /*
  * libFuzzer target: any bytes as foreign text. What comes out is UTF-8, within its cap, and holds nothing
  * that C-61 and C-62 take out, nor in one line what D-57 does, read here from a list of its own; what is cut ends in
- * its mark and begins as what is not cut. What is a link is one that no two readers read differently. A log line is
- * printable ASCII.
+ * its mark and begins as what is not cut; what is masked stays so. What is a link is one that no two readers read
+ * differently. A log line is printable ASCII.
  */
 #include "lib/json.h"
 #include "lib/text.h"
@@ -64,6 +64,21 @@ static void clean(const char *s, size_t n, enum text_kind kind, size_t cap)
 	must(!text_clean(&two, (const char *)one.p, one.n, kind, cap) && one.n == two.n);
 }
 
+/* What is masked is not longer, is UTF-8 where that was, and holds nothing more to mask; without a mark it is the text.
+ */
+static void mask(const char *s, size_t n)
+{
+	own_buf struct buf one, two;
+	size_t at;
+	buf_init(&one, 1 << 20);
+	buf_init(&two, 1 << 20);
+	bool masked = text_mask(&one, s, n);
+	must(!buf_failed(&one) && one.n <= n);
+	must(masked ? memmem(one.p, one.n, "[masked]", 8) != NULL : one.n == n && (n == 0 || memcmp(one.p, s, n) == 0));
+	must(!utf8_valid(s, n, &at) || utf8_valid(one.p, one.n, &at));
+	must(!text_mask(&two, (const char *)one.p, one.n) && one.n == two.n);
+}
+
 static void check_link(const char *s, size_t n)
 {
 	own_buf struct buf url, host, again;
@@ -99,6 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		clean(s, size, (enum text_kind)kind, cap);
 		clean(s, size, (enum text_kind)kind, size);
 	}
+	mask(s, size);
 	check_link(s, size);
 	own_buf struct buf words;
 	buf_init(&words, 1 << 20);

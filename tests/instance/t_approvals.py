@@ -85,9 +85,10 @@ ask("big", big)
 ask("turned", "a\\u202eb")
 ask("folder", "git status", cwd="/elsewhere")
 ask("blank", "\\n\\u2800 ")
+ask("secret", "deploy --token=" + "a1" * 8, reason="password: hunter22")
 tell(big=wait("big"))
 ''')
-    v = waiting(run, "big", "turned", "folder", "blank")
+    v = waiting(run, "big", "turned", "folder", "blank", "secret")
     q = {x["requestId"]: x for x in v["pendingApprovals"]}
     whole = "x" * 15990 + "; rm -rf ~" + "y" * 8000
     check("a long one is marked, and its digest is of all of it", q["big"]["textShortened"] and len(q["big"]["preview"].encode()) <= 16000 and
@@ -95,6 +96,11 @@ tell(big=wait("big"))
     check("so is one that would turn the line", q["turned"]["textShortened"] and q["turned"]["preview"] == "ab")
     check("so is one of which the card has not all, or shows nothing", q["folder"]["textShortened"] and q["blank"]["textShortened"] and
           code(run, "folder", "allow_session") == code(run, "blank", "allow_session") == (403, "decision_not_offered"), {i: x["textShortened"] for i, x in q.items()})
+    check("a secret is masked, in the card and in the event, and the digest is of the whole",
+          (q["secret"]["preview"], q["secret"]["reason"], q["secret"]["textShortened"], q["secret"]["digest"]) ==
+          ("deploy --token=[masked]", "password: [masked]", True, digest("deploy --token=" + "a1" * 8)) and
+          not any("a1a1" in json.dumps(e) or "hunter22" in json.dumps(e) for e in events(mine, run)) and
+          code(run, "secret", "allow_session") == (403, "decision_not_offered"), q["secret"])
     check("it may be allowed once", answer(run, "big", "allow_once")[0] == 200)
     check("and what is allowed is the whole", hears(run, "big")[:4] == [200, "decided", "allow_once", digest(whole)])
     until(mine, run)

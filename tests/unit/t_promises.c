@@ -217,6 +217,8 @@ static void texts(void)
 #define FIELD(constant, name, kind, cap, where) \
 	snprintf(line(), LINE, "text field %s %s %d%s", name, kinds[kind], cap, of[where]);
 	TEXT_FIELDS(FIELD)
+#define MASK(kind, what, class, least) snprintf(line(), LINE, "text mask %s %s %s %d", #kind, what, #class, least);
+	TEXT_MASKS(MASK)
 }
 
 static void wall_rows(void)

@@ -1,7 +1,7 @@
 /*
  * tests/vectors/text.jsonl (C-61...C-68, D-54...D-59), links.jsonl (C-69, D-60) and agent_data.jsonl (C-60, C-65,
- * C-66), each line one case of the statement it names. A text is a string, or a list whose pairs are a string and how
- * often it stands there.
+ * C-66), masks.jsonl (C-107, D-61), each line one case of the statement it names. A text is a string, or a list whose
+ * pairs are a string and how often it stands there.
  */
 #include "gateway/gateway.h"
 #include "lib/own.h"
@@ -99,8 +99,8 @@ static void data_row_is(const struct json *row)
 	const struct json *in = json_get(row, "in"), *id = json_get(row, "id");
 	const char *says = json_get(row, "says")->text;
 	enum agent_says what = *says == 'q' ? AGENT_QUESTION : *says == 'l' ? AGENT_LINK : AGENT_EVENT;
-	bool kept =
-	    agent_data(&got, in->type == JSON_OBJECT ? in : NULL, 7, what, id->type == JSON_STRING ? id->text : NULL);
+	bool kept = agent_data(&got, in->type == JSON_OBJECT ? in : NULL, 7, what, json_get(row, "mask") != NULL,
+			       id->type == JSON_STRING ? id->text : NULL);
 	assert_int_equal(!kept, truth(row, "dropped"));
 	assert_int_equal(buf_failed(&got), json_get(row, "refused") != NULL);
 	if (buf_failed(&got))
@@ -109,6 +109,19 @@ static void data_row_is(const struct json *row)
 		return;
 	json_write(&want, json_get(row, "out"));
 	assert_string_equal(buf_cstr(&got), buf_cstr(&want));
+}
+
+static void mask_row_is(const struct json *row)
+{
+	own_buf struct buf in, want, got, again;
+	buf_init(&in, MOST), buf_init(&want, MOST), buf_init(&got, MOST), buf_init(&again, MOST);
+	expand(json_get(row, "in"), &in);
+	expand(json_get(row, "out"), &want);
+	bool masked = text_mask(&got, (char *)in.p, in.n);
+	assert_string_equal(buf_cstr(&got), buf_cstr(&want));
+	assert_int_equal(masked, in.n != want.n || memcmp(in.p, want.p, in.n) != 0);
+	assert_false(text_mask(&again, (char *)got.p, got.n) && (again.n != got.n || memcmp(again.p, got.p, got.n)));
+	assert_string_equal(buf_cstr(&again), buf_cstr(&want));
 }
 
 /* Calls row with each line. */
@@ -154,9 +167,15 @@ static void t_data(void **state)
 	each("agent_data.jsonl", data_row_is, 38);
 }
 
+static void t_masks(void **state)
+{
+	(void)state;
+	each("masks.jsonl", mask_row_is, 80);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(t_texts), cmocka_unit_test(t_links),
-					   cmocka_unit_test(t_data)};
+					   cmocka_unit_test(t_data), cmocka_unit_test(t_masks)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
