@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "gen/limits.h"
 #include "gen/store_msg.h"
+#include "lib/label.h"
 #include "lib/num.h"
 #include "lib/pairing.h"
 #include "lib/secret.h"
@@ -100,33 +101,44 @@ static void list_json(const struct st_device *d)
 	buf_free(&b);
 }
 
+static void list_one(const struct cli *cli, const struct st_device *d)
+{
+	char made[32], seen[32], end[32];
+
+	if (cli->json) {
+		list_json(d);
+		return;
+	}
+	when(made, d->created_at, "-");
+	when(seen, d->last_seen_at, "not yet");
+	when(end, d->expires_at, "never");
+	printf("%-16s  %-16s  %-16s  (token set)  ", made, seen, end);
+	say_cell(d->label, 0);
+	putchar('\n');
+}
+
 static int list(const struct cli *cli, const char *tenant)
 {
 	struct ask *a = admin_open();
-	struct st_devices_are got;
-	struct wire_bytes part;
-	bool bad = false;
-	enum err e = st_call_device_list(a, &(struct st_device_list){.tenant = tenant}, NULL, &got, NULL);
+	struct st_devices_are got = {.more = true};
+	char after[LABEL_BYTES + 1] = "";
 
-	if (e != ERR_OK)
-		return admin_failed(a, e);
 	if (!cli->json)
 		printf("%-16s  %-16s  %-16s  %-11s  %s\n", "PAIRED", "LAST SEEN", "EXPIRES", "SECRET", "LABEL");
-	while (wire_list_next(&got.items, &part, &bad)) {
-		char made[32], seen[32], end[32];
-		struct st_device d;
-		if (!st_get_device(part.p, part.n, &d))
-			break;
-		if (cli->json) {
-			list_json(&d);
-			continue;
+	while (got.more) {
+		struct wire_bytes part;
+		bool bad = false;
+		enum err e = st_call_device_list(a, &(struct st_device_list){.tenant = tenant, .after = after}, NULL,
+						 &got, NULL);
+		if (e != ERR_OK)
+			return admin_failed(a, e);
+		while (wire_list_next(&got.items, &part, &bad)) {
+			struct st_device d;
+			if (!st_get_device(part.p, part.n, &d))
+				return admin_failed(a, ERR_INTERNAL_ERROR);
+			list_one(cli, &d);
+			snprintf(after, sizeof after, "%s", d.label);
 		}
-		when(made, d.created_at, "-");
-		when(seen, d.last_seen_at, "not yet");
-		when(end, d.expires_at, "never");
-		printf("%-16s  %-16s  %-16s  (token set)  ", made, seen, end);
-		say_cell(d.label, 0);
-		putchar('\n');
 	}
 	ask_free(a);
 	return 0;

@@ -1,6 +1,7 @@
 /*
- * GET /v1/runs/{runId}/approvals and POST .../approvals/{requestId}. Shows what the store has cleaned, and passes on
- * who decided what; decides nothing itself. Whoever cannot be told apart from a process in a sandbox is nobody here.
+ * GET /v1/runs/{runId}/approvals, POST .../approvals/{requestId} and DELETE .../approvals/{requestId}/grant. Shows what
+ * the store has cleaned, and passes on who decided what; decides nothing itself. Whoever cannot be told apart from a
+ * process in a sandbox is nobody here.
  */
 #include "handlers/approvals.h"
 #include "gen/routes.h"
@@ -28,17 +29,17 @@ static const char *dup(struct request *rq, const char *s, bool *ok)
 /* The answer's buffer is used again for the next page. */
 static bool keep(struct request *rq, struct st_approval *q)
 {
-	bool ok = true, waits = q->status == APPROVAL_PENDING;
+	bool ok = true, waits = q->status == APPROVAL_PENDING, shown = waits || q->granted;
 	char *digest = arena_dup(rq->arena, (const char *)q->digest.p, q->digest.n);
 	q->digest.p = (const uint8_t *)digest;
-	q->run = "";
+	q->run = q->agent = q->title = "";
 	q->request = dup(rq, q->request, &ok);
 	q->device = dup(rq, q->device, &ok);
 	q->action_id = waits ? dup(rq, q->action_id, &ok) : "";
-	q->effect = waits ? dup(rq, q->effect, &ok) : "";
+	q->effect = shown ? dup(rq, q->effect, &ok) : "";
 	q->reason = waits ? dup(rq, q->reason, &ok) : "";
 	q->policy_reason = waits ? dup(rq, q->policy_reason, &ok) : "";
-	q->preview = waits ? dup(rq, q->preview, &ok) : "";
+	q->preview = shown ? dup(rq, q->preview, &ok) : "";
 	return ok && digest != NULL;
 }
 
@@ -88,26 +89,29 @@ static int in_order(const void *a, const void *b)
 	return x != y ? (x < y ? -1 : 1) : strcmp(p->request, q->request);
 }
 
-static void put_digest(struct jw *w, const struct st_approval *q)
+void put_digest(struct jw *w, struct wire_bytes digest)
 {
 	char text[SHA256_HEX] = "";
-	if (q->digest.n == SHA256_SIZE)
-		hex(q->digest.p, SHA256_SIZE, text);
+	if (digest.n == SHA256_SIZE)
+		hex(digest.p, SHA256_SIZE, text);
 	jw_kstr(w, "digest", text);
 }
 
 void question_put(struct jw *w, const struct st_approval *q, const char *run)
 {
 	jw_open(w, '{');
-	if (run != NULL)
+	if (run != NULL) {
 		jw_kstr(w, "runId", run);
+		jw_kstr(w, "agent", q->agent);
+		put_text(w, "title", q->title);
+	}
 	jw_kstr(w, "requestId", q->request);
 	jw_kstr(w, "actionId", q->action_id);
 	jw_kstr(w, "effect", q->effect);
 	jw_kstr(w, "reason", q->reason);
 	jw_kstr(w, "policyReason", q->policy_reason);
 	jw_kstr(w, "preview", q->preview);
-	put_digest(w, q);
+	put_digest(w, q->digest);
 	jw_kbool(w, "textShortened", q->shortened);
 	jw_kint(w, "requestedAt", (int64_t)q->requested_at);
 	jw_kint(w, "expiresAt", (int64_t)q->expires_at);
@@ -121,13 +125,25 @@ static void put_decision(struct jw *w, const struct st_approval *q)
 	jw_kstr(w, "requestId", q->request);
 	jw_kstr(w, "decision", decided ? decision_names[q->decision] : "expired");
 	jw_kint(w, "decidedAt", (int64_t)q->decided_at);
-	put_digest(w, q);
-	if (q->device[0] != '\0')
-		jw_kstr(w, "device", q->device);
+	put_digest(w, q->digest);
+	put_text(w, "device", q->device);
 	jw_close(w, '}');
 }
 
-void questions_put(struct jw *w, const char *pending, const char *decisions, const struct questions *all)
+static void put_grant(struct jw *w, const struct st_approval *q)
+{
+	jw_open(w, '{');
+	jw_kstr(w, "requestId", q->request);
+	jw_kstr(w, "effect", q->effect);
+	jw_kstr(w, "preview", q->preview);
+	put_digest(w, q->digest);
+	jw_kint(w, "decidedAt", (int64_t)q->decided_at);
+	put_text(w, "device", q->device);
+	jw_close(w, '}');
+}
+
+void questions_put(struct jw *w, const char *pending, const char *decisions, const char *grants,
+		   const struct questions *all)
 {
 	size_t i = 0;
 	if (all->n > 0)
@@ -141,6 +157,12 @@ void questions_put(struct jw *w, const char *pending, const char *decisions, con
 	jw_open(w, '[');
 	for (size_t shown = 0; i < all->n && shown < DECISIONS_SHOWN; i++, shown++)
 		put_decision(w, &all->v[i]);
+	jw_close(w, ']');
+	jw_key(w, grants);
+	jw_open(w, '[');
+	for (i = 0; i < all->n; i++)
+		if (all->v[i].granted)
+			put_grant(w, &all->v[i]);
 	jw_close(w, ']');
 }
 
@@ -159,7 +181,7 @@ void handle_approval_list(struct request *rq, struct reply *rp)
 	buf_init(&b, LIST_BYTES);
 	jw_init(&w, &b);
 	jw_open(&w, '{');
-	questions_put(&w, "pending", "decisions", &all);
+	questions_put(&w, "pending", "decisions", "grants", &all);
 	jw_close(&w, '}');
 	reply_json(rp, 200, &b);
 }
@@ -172,36 +194,12 @@ static uint8_t decision_find(const char *word)
 	return d;
 }
 
-static bool read_digest(const struct json *v, uint8_t out[SHA256_SIZE])
+/* Which decision stays. */
+static void put_decided(struct jw *w, const void *with)
 {
-	if (v->len != 2 * SHA256_SIZE)
-		return false;
-	for (size_t i = 0; i < SHA256_SIZE; i++) {
-		int hi = num_hex(v->text[2 * i]), lo = num_hex(v->text[2 * i + 1]);
-		if (hi < 0 || lo < 0)
-			return false;
-		out[i] = (uint8_t)(hi << 4 | lo);
-	}
-	return true;
-}
-
-/* 409 with the decision that stays. */
-static void say_decided(struct reply *rp, const struct st_approval_decided *was)
-{
-	const struct err_row *row = err_row(ERR_ALREADY_DECIDED);
-	own_buf struct buf b;
-	struct jw w;
-	buf_init(&b, 4096);
-	jw_init(&w, &b);
-	jw_open(&w, '{');
-	jw_kstr(&w, "error", row->code);
-	jw_kstr(&w, "message", row->sentence);
-	jw_kstr(&w, "requestId", rp->request_id);
-	jw_kstr(&w, "decision", was->decision < DECISION__COUNT ? decision_names[was->decision] : "");
-	jw_kint(&w, "decidedAt", (int64_t)was->decided_at);
-	jw_close(&w, '}');
-	rp->error = ERR_ALREADY_DECIDED;
-	reply_json(rp, row->status, &b);
+	const struct st_approval_decided *was = with;
+	jw_kstr(w, "decision", was->decision < DECISION__COUNT ? decision_names[was->decision] : "");
+	jw_kint(w, "decidedAt", (int64_t)was->decided_at);
 }
 
 static void decide(struct request *rq, struct reply *rp, uint8_t decision, struct wire_bytes digest,
@@ -217,6 +215,11 @@ static void first_tap(struct request *rq, struct reply *rp, struct wire_bytes di
 					.by = rq->who->id,
 					.request_id = rq->in->id};
 	struct st_approval_nonce nonce;
+	own_buf struct buf b;
+	struct jw w;
+	buf_init(&b, 4096);
+	if (!reply_ready(rp, &b))
+		return;
 	enum err e = st_call_approval_confirm(rq->ask, &m, NULL, &nonce, NULL);
 	if (e == ERR_ALREADY_DECIDED) {
 		/* Which decision stays is said by who is asked to decide; without a nonce it decides nothing. */
@@ -227,9 +230,6 @@ static void first_tap(struct request *rq, struct reply *rp, struct wire_bytes di
 		reply_store_error(rp, e, rq->ask);
 		return;
 	}
-	own_buf struct buf b;
-	struct jw w;
-	buf_init(&b, 4096);
 	jw_init(&w, &b);
 	jw_open(&w, '{');
 	jw_kstr(&w, "status", "confirm");
@@ -253,18 +253,20 @@ static void decide(struct request *rq, struct reply *rp, uint8_t decision, struc
 				       .actor = rq->who->by,
 				       .request_id = rq->in->id};
 	struct st_approval_decided done;
+	own_buf struct buf b;
+	struct jw w;
+	buf_init(&b, 4096);
+	if (!reply_ready(rp, &b))
+		return;
 	enum err e = st_call_approval_decide(rq->ask, &m, NULL, &done, NULL);
 	if (e != ERR_OK) {
 		reply_store_error(rp, e, rq->ask);
 		return;
 	}
 	if (!done.changed) {
-		say_decided(rp, &done);
+		reply_error_with(rp, ERR_ALREADY_DECIDED, put_decided, &done);
 		return;
 	}
-	own_buf struct buf b;
-	struct jw w;
-	buf_init(&b, 4096);
 	jw_init(&w, &b);
 	jw_open(&w, '{');
 	jw_kstr(&w, "requestId", rq->arg[1]);
@@ -296,7 +298,7 @@ void handle_approval_decide(struct request *rq, struct reply *rp)
 		reply_error(rp, ERR_INVALID_APPROVAL_DECISION, "decision", NULL);
 		return;
 	}
-	if (shown != NULL && !read_digest(shown, bytes)) {
+	if (shown != NULL && !unhex(shown->text, shown->len, bytes, sizeof bytes)) {
 		reply_error(rp, ERR_INVALID_REQUEST, "digest", NULL);
 		return;
 	}
@@ -310,4 +312,24 @@ void handle_approval_decide(struct request *rq, struct reply *rp)
 		first_tap(rq, rp, digest);
 	else
 		decide(rq, rp, decision, digest, confirm != NULL ? confirm->text : "");
+}
+
+void handle_grant_revoke(struct request *rq, struct reply *rp)
+{
+	struct st_grant_revoke question = {.tenant = rq->who->tenant,
+					   .run = rq->arg[0],
+					   .request = rq->arg[1],
+					   .device = rq->who->label,
+					   .by = rq->who->id,
+					   .actor = rq->who->by,
+					   .request_id = rq->in->id};
+	struct st_ok done;
+	if (!run_no_query(rq, rp) || !caller_known(rq, rp))
+		return;
+	enum err e =
+	    id_valid(rq->arg[1]) ? st_call_grant_revoke(rq->ask, &question, NULL, &done, NULL) : ERR_GRANT_NOT_FOUND;
+	if (e != ERR_OK)
+		reply_store_error(rp, e, rq->ask);
+	else
+		reply_head(rp, (struct reply_head){.status = 204, .length = -1});
 }

@@ -11,8 +11,11 @@ struct questions {
 
 /* All of the run of arg[0]; texts only of those that wait. ERR_OK, or the store's error. */
 enum err questions_fetch(struct request *rq, struct questions *out);
-/* One that waits, as a card; run: its id, or NULL where that is clear. */
+/* One that waits, as a card; run: its id, with what else is said of the run, or NULL where that is clear. */
 void question_put(struct jw *w, const struct st_approval *q, const char *run);
-/* Two members: those that wait, oldest first, and the latest decisions. */
-void questions_put(struct jw *w, const char *pending, const char *decisions, const struct questions *all);
+/* Three members: those that wait, oldest first, the latest decisions, and what is allowed for the rest of the run. */
+void questions_put(struct jw *w, const char *pending, const char *decisions, const char *grants,
+		   const struct questions *all);
+/* A member "digest", in hexadecimal; empty where there is none. */
+void put_digest(struct jw *w, struct wire_bytes digest);
 #endif

@@ -49,4 +49,6 @@ enum err canon_run(const struct conf *conf, const struct conf_tenant *tenant, co
  * sandbox's request is made from. File contents are not in it, only their path, size and SHA-256. */
 struct buf;
 void canon_run_summary(const struct canon_run *run, struct buf *out);
+/* By what a person knows the run again: the first line of its instruction with anything to read on it, cleaned. */
+void canon_run_title(const struct canon_run *run, struct buf *out);
 #endif

@@ -2,7 +2,9 @@
 #include "handlers/canon_run.h"
 #include "lib/buf.h"
 #include "lib/digest.h"
+#include "lib/text.h"
 #include <errno.h>
+#include <string.h>
 
 static void put_files(struct jw *w, const struct canon_run *run)
 {
@@ -54,4 +56,19 @@ void canon_run_summary(const struct canon_run *run, struct buf *out)
 		jw_kstr(&w, run->permissions[i].tool, run->permissions[i].value);
 	jw_close(&w, '}');
 	jw_close(&w, '}');
+}
+
+void canon_run_title(const struct canon_run *run, struct buf *out)
+{
+	const char *p = run->instruction, *end = p + run->instruction_n;
+	while (p < end && !buf_failed(out)) {
+		const char *stop = p;
+		while (stop < end && *stop != '\n' && *stop != '\r')
+			stop++;
+		(void)text_field(out, TEXT_F_RUN_TITLE, p, (size_t)(stop - p));
+		if (buf_failed(out) || text_words((const char *)out->p, out->n))
+			return;
+		buf_reset(out);
+		p = stop + (stop < end);
+	}
 }

@@ -2,75 +2,61 @@
 #include "gen/routes.h"
 #include "gen/store_msg.h"
 #include "handlers/caller.h"
+#include "handlers/cursor.h"
 #include "handlers/runs.h"
 #include "lib/ask.h"
 #include "lib/label.h"
-#include "lib/lack.h"
-#include <stdlib.h>
 #include <string.h>
 
 enum { LIST_BYTES = 2000000 };
 
-static int by_label(const void *a, const void *b)
-{
-	return strcmp(((const struct st_device *)a)->label, ((const struct st_device *)b)->label);
-}
-
-/* In the arena, sorted; the texts are the answer's. NULL: it cannot be read, or errno says why. */
-static struct st_device *read_list(struct request *rq, struct wire_bytes items, size_t *n)
-{
-	struct wire_bytes rest = items, part;
-	bool bad = false;
-	*n = 0;
-	errno = 0;
-	while (wire_list_next(&rest, &part, &bad))
-		(*n)++;
-	struct st_device *v = bad ? NULL : arena_get(rq->arena, (*n + 1) * sizeof *v);
-	rest = items;
-	for (size_t i = 0; v != NULL && wire_list_next(&rest, &part, &bad); i++)
-		if (!st_get_device(part.p, part.n, &v[i]))
-			return NULL;
-	if (v != NULL)
-		qsort(v, *n, sizeof *v, by_label);
-	return v;
-}
-
 void handle_device_list(struct request *rq, struct reply *rp)
 {
-	struct st_device_list question = {.tenant = rq->who->tenant};
+	const char *after;
+	char behind[LIST_TEXT];
+	struct st_device_list question = {.tenant = rq->who->tenant, .after = behind};
 	struct st_devices_are are;
-	size_t n;
-	if (!run_no_query(rq, rp))
+	if (!list_asked(rq, rp, NULL, &after, &question.limit) || !cursor_text(rp, after, behind))
 		return;
+	if (after != NULL && !label_valid(behind)) {
+		list_bad(rp, "after");
+		return;
+	}
 	enum err e = st_call_device_list(rq->ask, &question, NULL, &are, NULL);
 	if (e != ERR_OK) {
 		reply_store_error(rp, e, rq->ask);
 		return;
 	}
-	const struct st_device *v = read_list(rq, are.items, &n);
-	if (v == NULL) {
-		reply_error(rp, lack_error(), NULL, NULL);
-		return;
-	}
 	own_buf struct buf b;
 	struct jw w;
+	struct wire_bytes part;
+	struct st_device d = {.label = ""};
+	bool bad = false;
 	buf_init(&b, LIST_BYTES);
 	jw_init(&w, &b);
 	jw_open(&w, '{');
 	jw_key(&w, "devices");
 	jw_open(&w, '[');
-	for (size_t i = 0; i < n; i++) {
+	while (wire_list_next(&are.items, &part, &bad)) {
+		bad = !st_get_device(part.p, part.n, &d);
+		if (bad)
+			break;
 		jw_open(&w, '{');
-		jw_kstr(&w, "label", v[i].label);
-		put_time(&w, "createdAt", v[i].created_at);
-		put_time(&w, "expiresAt", v[i].expires_at);
-		put_time(&w, "lastSeenAt", v[i].last_seen_at);
-		jw_kbool(&w, "current", strcmp(v[i].token_id, rq->who->id) == 0);
+		jw_kstr(&w, "label", d.label);
+		put_time(&w, "createdAt", d.created_at);
+		put_time(&w, "expiresAt", d.expires_at);
+		put_time(&w, "lastSeenAt", d.last_seen_at);
+		jw_kbool(&w, "current", strcmp(d.token_id, rq->who->id) == 0);
 		jw_close(&w, '}');
 	}
 	jw_close(&w, ']');
+	if (!bad)
+		cursor_put_text(&w, are.more, d.label);
 	jw_close(&w, '}');
-	reply_json(rp, 200, &b);
+	if (bad)
+		reply_error(rp, ERR_INTERNAL_ERROR, NULL, NULL);
+	else
+		reply_json(rp, 200, &b);
 }
 
 void handle_device_revoke(struct request *rq, struct reply *rp)

@@ -6,6 +6,7 @@
 #define HANDLERS_REPLY_H
 #include "gen/errors.h"
 #include "lib/buf.h"
+#include "lib/json.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -58,8 +59,15 @@ void reply_json_retry(struct reply *rp, unsigned status, struct buf *json);
 /* A whole JSON answer with a Location, or with an ETag (either may be NULL). */
 void reply_json_cookie(struct reply *rp, unsigned status, const char *cookie, struct buf *json);
 void reply_json_at(struct reply *rp, unsigned status, const char *location, const char *etag, struct buf *json);
+/* The same with a strong ETag of it: 304 without it where if_none_match (may be NULL) names that. */
+void reply_json_tagged(struct reply *rp, const char *if_none_match, struct buf *json);
+/* What an operation that does something is answered with, made ready before it: afterwards it must not fail for want of
+ * memory, or what was done would be told as not done. False: answered with that, and nothing may be done. */
+bool reply_ready(struct reply *rp, struct buf *json);
 /* The error's status and sentence; field may be NULL or "". say, if not NULL, replaces the sentence. */
 void reply_error(struct reply *rp, enum err e, const char *field, const char *say);
+/* The same with further members behind the usual ones, which more writes. */
+void reply_error_with(struct reply *rp, enum err e, void (*more)(struct jw *w, const void *with), const void *with);
 /* The same, with the seconds to wait. */
 void reply_error_after(struct reply *rp, enum err e, unsigned seconds);
 void reply_not_allowed(struct reply *rp, const char *allow);

@@ -54,13 +54,16 @@ static int give(const struct request *rq, const struct buf *b, const char *name,
 static enum err store_run(struct request *rq, struct reply *rp, const struct canon_run *run, char id[RUN_ID])
 {
 	own_fd int summary_made = -1, upload_made = -1;
-	own_buf struct buf summary, upload;
+	own_buf struct buf summary, upload, title;
 	uint8_t print[32];
 	buf_init(&summary, SUMMARY_BYTES);
 	buf_init(&upload, UPLOAD_BYTES);
+	buf_init(&title, SUMMARY_BYTES);
 	errno = 0;
 	canon_run_summary(run, &summary);
-	if (buf_failed(&summary) || !pack_upload(run, &upload) || !conf_fingerprint(rq->app->conf, run->profile, print))
+	canon_run_title(run, &title);
+	if (buf_failed(&summary) || buf_cstr(&title) == NULL || !pack_upload(run, &upload) ||
+	    !conf_fingerprint(rq->app->conf, run->profile, print))
 		return lack_error();
 	struct st_run_create m = {
 	    .tenant = rq->who->tenant,
@@ -78,6 +81,7 @@ static enum err store_run(struct request *rq, struct reply *rp, const struct can
 	    .created_by = rq->who->by,
 	    .idempotency = rq->in->idempotency_key,
 	    .request_id = rq->in->id,
+	    .title = buf_cstr(&title),
 	};
 	const int fds[] = {give(rq, &summary, "request", &m.request, &summary_made),
 			   give(rq, &upload, "upload", &m.upload, &upload_made)};
@@ -115,14 +119,16 @@ void handle_run_create(struct request *rq, struct reply *rp)
 		return;
 	}
 	uuid4(id);
+	own_buf struct buf b;
+	struct jw w;
+	buf_init(&b, LINKS_BYTES);
+	if (!reply_ready(rp, &b))
+		return;
 	e = store_run(rq, rp, run, id);
 	if (e != ERR_OK) {
 		reply_store_error(rp, e, rq->ask);
 		return;
 	}
-	own_buf struct buf b;
-	struct jw w;
-	buf_init(&b, LINKS_BYTES);
 	jw_init(&w, &b);
 	jw_open(&w, '{');
 	jw_kstr(&w, "runId", id);

@@ -1,23 +1,13 @@
 /* GET /v1/runs?status=&after=&limit=: newest first, resumed by an opaque cursor. */
-#include "gen/limits.h"
 #include "gen/routes.h"
-#include "handlers/query.h"
+#include "handlers/cursor.h"
 #include "handlers/runs.h"
 #include "lib/ask.h"
-#include "lib/digest.h"
 #include "lib/names.h"
-#include "lib/num.h"
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum {
-	LIST_DEFAULT = LIMIT_LIST_DEFAULT_RUNS,
-	LIST_MAX = LIMIT_LIST_MAX_RUNS,
-	LIST_BYTES = 1000000,
-	CURSOR_BYTES = 160
-};
+enum { LIST_BYTES = 1000000 };
 
 /* The bits of every state whose public word this is; 0: there is none. */
 static uint32_t states_of(const char *word)
@@ -29,38 +19,11 @@ static uint32_t states_of(const char *word)
 	return bits;
 }
 
-static bool cursor_read(const char *s, uint64_t *created, char run[129])
-{
-	char text[CURSOR_BYTES + 1];
-	long n = b64url_decode(s, strlen(s), (uint8_t *)text, CURSOR_BYTES);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	char *colon = memchr(text, ':', (size_t)n);
-	if (colon == NULL || !num_u64(text, (size_t)(colon - text), 1, INT64_MAX, created))
-		return false;
-	size_t len = (size_t)n - (size_t)(colon + 1 - text);
-	if (!id_valid_n(colon + 1, len))
-		return false;
-	memcpy(run, colon + 1, len);
-	run[len] = '\0';
-	return true;
-}
-
-static void cursor_write(struct jw *w, const struct st_run_page *page)
-{
-	char text[CURSOR_BYTES], out[CURSOR_BYTES * 2];
-	int n = snprintf(text, sizeof text, "%" PRIu64 ":%s", page->next_created, page->next_run);
-	if (n < 0 || (size_t)n >= sizeof text || b64url_encode(text, (size_t)n, out, sizeof out) == 0)
-		buf_fail(w->b, EINVAL);
-	else
-		jw_str(w, out);
-}
-
 static void put_item(struct jw *w, const struct st_run_item *r)
 {
 	jw_open(w, '{');
 	jw_kstr(w, "runId", r->run);
+	put_text(w, "title", r->title);
 	jw_kstr(w, "status", run_public((enum run_state)r->state));
 	if (!run_terminal(r->state) && r->phase < PHASE__COUNT)
 		jw_kstr(w, "phase", phase_names[r->phase]);
@@ -77,45 +40,22 @@ static void put_item(struct jw *w, const struct st_run_item *r)
 	jw_close(w, '}');
 }
 
-/* ERR_OK with the question filled in, or ERR_INVALID_QUERY and the key at fault. */
-static enum err read_question(struct request *rq, struct st_run_list *q, char run[129], char field[65])
-{
-	struct query_pair p[] = {{"status", NULL}, {"after", NULL}, {"limit", NULL}, {NULL, NULL}};
-	const char *status, *after, *limit;
-	uint64_t n = LIST_DEFAULT;
-	enum err e = query_read(rq, p, field);
-	if (e != ERR_OK)
-		return e;
-	status = p[0].value, after = p[1].value, limit = p[2].value;
-	*q = (struct st_run_list){.tenant = rq->who->tenant, .before_run = ""};
-	const char *bad = NULL;
-	if (status != NULL && (q->states = states_of(status)) == 0)
-		bad = "status";
-	else if (after != NULL && !cursor_read(after, &q->before_created, run))
-		bad = "after";
-	else if (limit != NULL && !num_u64(limit, strlen(limit), 1, LIST_MAX, &n))
-		bad = "limit";
-	if (bad != NULL) {
-		snprintf(field, 65, "%s", bad);
-		return ERR_INVALID_QUERY;
-	}
-	if (after != NULL)
-		q->before_run = run;
-	q->limit = (uint16_t)n;
-	return ERR_OK;
-}
-
 void handle_run_list(struct request *rq, struct reply *rp)
 {
-	char field[65], run[129];
-	struct st_run_list question;
+	struct query_pair more[] = {{"status", NULL}, {NULL, NULL}};
+	const char *after;
+	struct cursor from;
+	struct st_run_list question = {.tenant = rq->who->tenant};
 	struct st_run_page page;
-	enum err e = read_question(rq, &question, run, field);
-	if (e != ERR_OK) {
-		reply_error(rp, e, field, NULL);
+	if (!list_asked(rq, rp, more, &after, &question.limit) || !cursor_read(rp, after, 1, &from))
+		return;
+	if (more[0].value != NULL && (question.states = states_of(more[0].value)) == 0) {
+		list_bad(rp, "status");
 		return;
 	}
-	e = st_call_run_list(rq->ask, &question, NULL, &page, NULL);
+	question.before_created = from.at;
+	question.before_run = from.id[0];
+	enum err e = st_call_run_list(rq->ask, &question, NULL, &page, NULL);
 	if (e != ERR_OK) {
 		reply_store_error(rp, e, rq->ask);
 		return;
@@ -138,11 +78,9 @@ void handle_run_list(struct request *rq, struct reply *rp)
 		put_item(&w, &item);
 	}
 	jw_close(&w, ']');
-	jw_key(&w, "next");
-	if (page.more)
-		cursor_write(&w, &page);
-	else
-		jw_null(&w);
+	struct cursor next = {.at = page.next_created};
+	(void)snprintf(next.id[0], CURSOR_ID, "%s", page.next_run);
+	cursor_put(&w, page.more, &next, 1);
 	jw_close(&w, '}');
 	if (bad)
 		reply_error(rp, ERR_INTERNAL_ERROR, NULL, NULL);

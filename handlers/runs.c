@@ -67,7 +67,7 @@ void put_time(struct jw *w, const char *key, uint64_t ms)
 		jw_kint(w, key, (int64_t)ms);
 }
 
-static void put_text(struct jw *w, const char *key, const char *s)
+void put_text(struct jw *w, const char *key, const char *s)
 {
 	if (s != NULL && *s != '\0')
 		jw_kstr(w, key, s);
@@ -190,21 +190,9 @@ static bool put_snapshot(struct request *rq, struct jw *w, const struct st_run_i
 	struct questions asked = {NULL, 0};
 	if (run->approvals > 0 && (*e = questions_fetch(rq, &asked)) != ERR_OK)
 		return false;
-	questions_put(w, "pendingApprovals", "approvalDecisions", &asked);
+	questions_put(w, "pendingApprovals", "approvalDecisions", "approvalGrants", &asked);
 	jw_close(w, '}');
 	return true;
-}
-
-/* RFC 9110 section 13.1.2, strong or weak: "*" or a list of quoted tags. */
-static bool etag_matches(const char *list, const char *etag)
-{
-	char quoted[80];
-	if (list == NULL)
-		return false;
-	if (strcmp(list, "*") == 0)
-		return true;
-	snprintf(quoted, sizeof quoted, "\"%s\"", etag);
-	return strstr(list, quoted) != NULL;
 }
 
 void handle_run_show(struct request *rq, struct reply *rp)
@@ -215,21 +203,14 @@ void handle_run_show(struct request *rq, struct reply *rp)
 		return;
 	own_buf struct buf b;
 	struct jw w;
-	uint8_t sum[SHA256_SIZE];
-	char etag[SHA256_HEX];
 	buf_init(&b, SNAPSHOT_BYTES);
 	jw_init(&w, &b);
 	enum err e = ERR_OK;
 	errno = 0;
-	if (!put_snapshot(rq, &w, &run, fd, &e) || buf_failed(&b) || !sha256(b.p, b.n, sum)) {
+	if (!put_snapshot(rq, &w, &run, fd, &e))
 		reply_error(rp, e != ERR_OK ? e : lack_error(), NULL, NULL);
-		return;
-	}
-	hex(sum, 16, etag);
-	if (etag_matches(rq->in->if_none_match, etag))
-		reply_head(rp, (struct reply_head){.status = 304, .etag = etag, .length = -1});
 	else
-		reply_json_at(rp, 200, NULL, etag, &b);
+		reply_json_tagged(rp, rq->in->if_none_match, &b);
 }
 
 void handle_run_delete(struct request *rq, struct reply *rp)
@@ -251,7 +232,10 @@ void handle_run_cancel(struct request *rq, struct reply *rp)
 	struct st_run_cancel question = {
 	    .tenant = rq->who->tenant, .run = rq->arg[0], .by = rq->who->by, .request_id = rq->in->id};
 	struct st_run_state state;
-	if (!run_no_query(rq, rp))
+	own_buf struct buf b;
+	struct jw w;
+	buf_init(&b, 4096);
+	if (!run_no_query(rq, rp) || !reply_ready(rp, &b))
 		return;
 	enum err e = st_call_run_cancel(rq->ask, &question, NULL, &state, NULL);
 	if (e == ERR_OK && state.state >= RUN_STATE__COUNT)
@@ -262,9 +246,6 @@ void handle_run_cancel(struct request *rq, struct reply *rp)
 	}
 	/* A queued run is cancelled at once; this request made it so, and that is 202 as well. */
 	bool ended = run_terminal(state.state) && !state.changed;
-	own_buf struct buf b;
-	struct jw w;
-	buf_init(&b, 1024);
 	jw_init(&w, &b);
 	jw_open(&w, '{');
 	jw_kstr(&w, "runId", rq->arg[0]);

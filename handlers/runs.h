@@ -20,6 +20,8 @@ bool run_terminal(uint8_t state);
 uint32_t run_artifacts(uint8_t state, uint32_t stored);
 /* A key with a time, or nothing where it is 0. */
 void put_time(struct jw *w, const char *key, uint64_t ms);
+/* A key with a text, or nothing where it is empty. */
+void put_text(struct jw *w, const char *key, const char *s);
 
 /* Writes an event's line, with its end, over what b had. False: no memory. */
 bool event_line(struct buf *b, const char *run, const struct st_event *ev);

@@ -44,8 +44,8 @@ void buf_fail(struct buf *b, int why)
 		b->why = why;
 }
 
-/* Makes room for n more bytes and a NUL behind them. */
-static bool buf_room(struct buf *b, size_t n)
+/* And a NUL behind them. */
+bool buf_room(struct buf *b, size_t n)
 {
 	if (b->why != 0)
 		return false;

@@ -21,6 +21,8 @@ void buf_reset(struct buf *b);
 bool buf_failed(const struct buf *b);
 /* Latches a failure of what was to be added; a reason that is there already stays. */
 void buf_fail(struct buf *b, int why);
+/* Makes room for n more bytes, which then need no memory. False: latched, as everything. */
+bool buf_room(struct buf *b, size_t n);
 void buf_add(struct buf *b, const void *p, size_t n);
 void buf_adds(struct buf *b, const char *s);
 void buf_addc(struct buf *b, char c);

@@ -1,5 +1,6 @@
 /* Digests and their spellings. A failure of OpenSSL is reported, never ignored. */
 #include "lib/digest.h"
+#include "lib/num.h"
 #include <errno.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -74,6 +75,19 @@ void hex(const uint8_t *p, size_t n, char *out)
 		*out++ = digits[p[i] & 15];
 	}
 	*out = 0;
+}
+
+bool unhex(const char *s, size_t len, uint8_t *out, size_t n)
+{
+	if (len != 2 * n)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		int high = num_hex(s[2 * i]), low = num_hex(s[2 * i + 1]);
+		if (high < 0 || low < 0)
+			return false;
+		out[i] = (uint8_t)(high << 4 | low);
+	}
+	return true;
 }
 
 size_t b64url_encode(const void *p, size_t n, char *out, size_t cap)

@@ -17,6 +17,8 @@ bool sha256(const void *p, size_t n, uint8_t out[SHA256_SIZE]);
 bool sha256_fd(int fd, uint8_t out[SHA256_SIZE], uint64_t *size); /* by pread from offset 0 */
 bool hmac_sha256(const void *key, size_t keylen, const void *p, size_t n, uint8_t out[SHA256_SIZE]);
 void hex(const uint8_t *p, size_t n, char *out); /* 2n + 1 bytes, lower case */
+/* The n bytes that exactly len characters are, of either case. False: they are none. */
+bool unhex(const char *s, size_t len, uint8_t *out, size_t n);
 
 /* Canonical base64url without padding (RFC 4648 section 5). Encoded length, without the NUL it adds;
  * 0 if out is too small and n is not 0. */

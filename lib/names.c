@@ -25,6 +25,12 @@ const char *const push_kind_names[PUSH_KIND__COUNT] = {
     [PUSH_SUMMARY] = "summary",
 };
 
+const char *const receipt_names[RECEIPT__COUNT] = {
+    [RECEIPT_ANSWER] = "answer",
+    [RECEIPT_CANCEL] = "cancel",
+    [RECEIPT_GRANT_REVOKE] = "grant_revoke",
+};
+
 enum artifact artifact_find(const char *name)
 {
 	int i = 0;

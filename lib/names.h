@@ -29,12 +29,14 @@ enum push_kind { PUSH_CARD, PUSH_CLEAR, PUSH_SUMMARY, PUSH_KIND__COUNT };
 /* What a push service said: taken; no such subscription (404, 410); not this push (400, 413 and the like); nothing, or
  * a failure of its own; later (429). */
 enum push_outcome { PUSH_SENT, PUSH_GONE, PUSH_REFUSED, PUSH_FAILED, PUSH_TOO_MANY, PUSH_OUTCOME__COUNT };
+enum receipt_kind { RECEIPT_ANSWER, RECEIPT_CANCEL, RECEIPT_GRANT_REVOKE, RECEIPT__COUNT };
 enum change_how { CHANGE_ADDED = 1, CHANGE_MODIFIED = 2, CHANGE_REMOVED = 3 };
 
 extern const char *const phase_names[PHASE__COUNT];
 extern const char *const artifact_names[ART__COUNT];
 extern const char *const decision_names[DECISION__COUNT];
 extern const char *const push_kind_names[PUSH_KIND__COUNT];
+extern const char *const receipt_names[RECEIPT__COUNT];
 /* The artifact of that name, or ART__COUNT. */
 enum artifact artifact_find(const char *name);
 #endif

@@ -6,7 +6,6 @@
 #include "gen/records.h"
 #include "lib/digest.h"
 #include "lib/names.h"
-#include "lib/num.h"
 #include "store/blobs.h"
 #include "store/run_gone.h"
 #include "store/t_approval.h"
@@ -76,24 +75,13 @@ static void named(struct check *c, struct wire_bytes sha, const char *tenant, co
 		finding(c, "run %s/%s: the blob of \"%s\" does not say that it is used so", tenant, run, use);
 }
 
-static bool from_hex(const char *h, uint8_t sha[BLOB_SHA])
-{
-	for (size_t i = 0; i < BLOB_SHA; i++) {
-		int high = num_hex(h[2 * i]), low = num_hex(h[2 * i + 1]);
-		if (high < 0 || low < 0)
-			return false;
-		sha[i] = (uint8_t)(high << 4 | low);
-	}
-	return true;
-}
-
 static void a_blob(struct check *c, struct wire_bytes key, struct wire_bytes value)
 {
 	struct rec_blob r;
 	uint8_t sha[BLOB_SHA], is[SHA256_SIZE];
 	uint64_t size_read;
 	const char *h = key_part(&key);
-	if (!rec_get_blob(value.p, value.n, &r) || strlen(h) != 2 * BLOB_SHA || !from_hex(h, sha)) {
+	if (!rec_get_blob(value.p, value.n, &r) || !unhex(h, strlen(h), sha, BLOB_SHA)) {
 		finding(c, "the record of blob %s cannot be read", h);
 		return;
 	}
@@ -329,14 +317,56 @@ static void an_event(struct check *c, struct wire_bytes key, struct wire_bytes v
 		finding(c, "event %llu of %s/%s, which is no run", (unsigned long long)sequence, tenant, run);
 }
 
+/* Once in the index of those that wait, and only while it does. */
+static void waits_as(struct check *c, const char *tenant, const char *run, const char *request,
+		     const struct rec_approval *r)
+{
+	struct key k = waiting_key(tenant, r->requested_at, run, request);
+	struct rec_waiting w;
+	struct wire_bytes v;
+	bool there = table_get(c->t, T_WAITING, &k, &v), should = r->status == APPROVAL_PENDING;
+	settle(c, "the index of questions that wait");
+	if (there != should)
+		finding(c, "question %s of %s/%s %s the index of those that wait", request, tenant, run,
+			should ? "waits and is not in" : "does not wait and is in");
+	else if (there && (!rec_get_waiting(v.p, v.n, &w) || w.expires_at != r->expires_at))
+		finding(c, "question %s of %s/%s ends at another time in the index of those that wait", request, tenant,
+			run);
+}
+
 static void an_approval(struct check *c, struct wire_bytes key, struct wire_bytes value)
 {
 	struct rec_approval r;
-	const char *tenant = key_part(&key), *run = key_part(&key);
+	const char *tenant = key_part(&key), *run = key_part(&key), *request = key_part(&key);
 	if (!rec_get_approval(value.p, value.n, &r) || r.status >= APPROVAL_STATE__COUNT ||
 	    r.decision >= DECISION__COUNT)
 		finding(c, "an approval of %s/%s cannot be read", tenant, run);
+	else
+		waits_as(c, tenant, run, request, &r);
 	of_run(c, tenant, run, "an approval", true, true);
+}
+
+static void a_waiting(struct check *c, struct wire_bytes key, struct wire_bytes value)
+{
+	struct rec_approval r;
+	(void)value;
+	const char *tenant = key_part(&key);
+	uint64_t asked = key_u64(&key);
+	const char *run = key_part(&key), *request = key_part(&key);
+	bool there = approval_get(c->t, tenant, run, request, &r);
+	settle(c, NULL);
+	if (!there || r.requested_at != asked || r.status != APPROVAL_PENDING)
+		finding(c, "the index of questions that wait names %s of %s/%s wrongly", request, tenant, run);
+}
+
+static void a_receipt(struct check *c, struct wire_bytes key, struct wire_bytes value)
+{
+	struct rec_receipt r;
+	const char *tenant = key_part(&key);
+	if (!rec_get_receipt(value.p, value.n, &r) || r.kind >= RECEIPT__COUNT || r.decision >= DECISION__COUNT)
+		finding(c, "a receipt of %s cannot be read", tenant);
+	if (!tenant_exists(c->t, tenant))
+		finding(c, "a receipt of %s, which is no tenant", tenant);
 }
 
 static void a_grant(struct check *c, struct wire_bytes key, struct wire_bytes value)
@@ -453,6 +483,8 @@ static check_row *const rows_of[T__COUNT] = {
     [T_EVENT] = an_event,
     [T_APPROVAL] = an_approval,
     [T_GRANT] = a_grant,
+    [T_WAITING] = a_waiting,
+    [T_RECEIPT] = a_receipt,
     [T_ARTIFACT] = an_artifact,
     [T_BLOB] = a_blob,
     [T_BLOB_CONTENT] = a_content,

@@ -10,6 +10,7 @@
 #include "lib/names.h"
 #include "lib/num.h"
 #include "store/bdb.h"
+#include "store/t_approval.h"
 #include "store/t_pairing.h"
 #include "store/t_run.h"
 #include <string.h>
@@ -120,15 +121,15 @@ static void settle_questions(struct sweep *w, uint64_t now)
 	size_t at = 0;
 	run_open_each(t, NULL, NULL, NULL, open_run, w);
 	while (next_key(&w->keys, &at, &k)) {
-		struct wire_bytes v;
 		struct rec_approval r;
-		if (!table_get(t, T_APPROVAL, &k, &v) || !rec_get_approval(v.p, v.n, &r))
+		struct wire_bytes rest = {k.p, (uint32_t)k.n};
+		const char *tenant = key_part(&rest), *run = key_part(&rest), *request = key_part(&rest);
+		if (!approval_get(t, tenant, run, request, &r))
 			continue;
 		if (r.expires_at <= t->store->highest)
 			r.expires_at = now;
 		r.confirm = (struct wire_bytes){NULL, 0};
-		uint8_t *p = txn_scratch(t);
-		table_put(t, T_APPROVAL, &k, p, rec_put_approval(p, STORE_SCRATCH, &r));
+		approval_put(t, tenant, run, request, &r);
 	}
 }
 

@@ -36,7 +36,8 @@ enum { CHECKPOINT_MS = 1000, CHECKPOINT_KB = 4096, LOOK_COMMITS = 64 };
 const char *const table_names[T__COUNT] = {
     "tenant",   "token",     "run",       "run_by_age",   "run_open", "capability",  "event",
     "approval", "artifact",  "blob",      "blob_content", "blob_use", "idempotency", "idempotency_by_age",
-    "clock",    "operation", "run_ended", "meta",         "pairing",  "grant"};
+    "clock",    "operation", "run_ended", "meta",         "pairing",  "grant",       "waiting",
+    "receipt"};
 
 /* Berkeley DB repeats itself hundreds of times on a full disk; it calls back without our pointer,
  * hence the file-static budget: eight lines a minute. */

@@ -9,6 +9,13 @@
 #include "store/server.h"
 #include <string.h>
 
+enum { LIST_MAX = 200 };
+/* Of a list that a caller pages through: 0 is as many as may be. */
+static inline unsigned list_limit(uint16_t asked)
+{
+	return asked == 0 || asked > LIST_MAX ? LIST_MAX : asked;
+}
+
 /* Ends one operation: e is what txn_end said, n the encoded answer's length. Frees the transaction. */
 void op_done(struct st_from *from, uint64_t op, struct txn *t, enum err e, size_t n, int *fds, int nfds);
 

@@ -11,6 +11,7 @@
 #include "store/op.h"
 #include "store/questions.h"
 #include "store/run_end.h"
+#include "store/t_receipt.h"
 #include "store/t_token.h"
 #include <errno.h>
 #include <string.h>
@@ -61,60 +62,6 @@ static enum err op_approval_get(struct txn *t, const struct st_approval_get *m, 
 	return ERR_OK;
 }
 ST_OP(approval_get, approval_is, 0, 0)
-
-struct listing {
-	const char *run;
-	uint64_t now;
-	bool more, ended;
-	struct wire_list list;
-};
-
-static bool list_approval(void *with, const char *request, const struct rec_approval *r)
-{
-	struct listing *l = with;
-	/* Over, though it was not told of yet. */
-	bool late = r->status == APPROVAL_PENDING && (l->ended || r->expires_at <= l->now);
-	struct st_approval item = {.run = l->run,
-				   .request = request,
-				   .status = late ? APPROVAL_EXPIRED : r->status,
-				   .decision = r->decision,
-				   .requested_at = r->requested_at,
-				   .decided_at = late ? r->expires_at : r->decided_at,
-				   .expires_at = r->expires_at,
-				   .digest = r->digest,
-				   .action_id = r->action_id,
-				   .effect = r->effect,
-				   .reason = r->reason,
-				   .policy_reason = r->policy_reason,
-				   .preview = r->preview,
-				   .shortened = r->shortened,
-				   .device = r->device};
-	uint8_t *p = wire_list_room(&l->list, ST_MAX_APPROVAL);
-	size_t n = p == NULL ? 0 : st_put_approval(p, ST_MAX_APPROVAL, &item);
-	l->more = n == 0;
-	if (l->more)
-		return false;
-	wire_list_add(&l->list, n);
-	return true;
-}
-
-static enum err op_approval_list(struct txn *t, const struct st_approval_list *m, int *fds, struct st_approvals_are *a,
-				 int *out)
-{
-	(void)fds;
-	(void)out;
-	struct rec_run r;
-	enum err e = run_load(t, m->tenant, m->run, &r);
-	if (e != ERR_OK)
-		return e;
-	struct listing l = {
-	    .run = m->run, .now = t->now, .ended = run_is_final(&r), .list = {.p = t->page, .cap = STORE_PAGE}};
-	approval_each(t, m->tenant, m->run, m->after, list_approval, &l);
-	a->more = l.more;
-	a->items = wire_list_done(&l.list);
-	return ERR_OK;
-}
-ST_OP(approval_list, approvals_are, 0, 0)
 
 /* Is who decides still one who may, in this very transaction? The request may have taken long since it was asked. */
 static enum err decider(struct txn *t, const char *tenant, const char *by)
@@ -232,6 +179,9 @@ static enum err op_approval_decide(struct txn *t, const struct st_approval_decid
 	if (e != ERR_OK)
 		return e;
 	run_save(t, m->tenant, m->run, &r);
+	struct rec_receipt receipt = {
+	    .run = m->run, .request = m->request, .kind = RECEIPT_ANSWER, .decision = m->decision, .digest = q.digest};
+	receipt_add(t, m->tenant, m->actor, &receipt);
 	audit(t, events[m->decision], m->tenant, m->run, m->actor, m->request_id, m->request, q.digest, m->device);
 	*a = (struct st_approval_decided){.changed = true, .decision = q.decision, .decided_at = q.decided_at};
 	return ERR_OK;
@@ -256,3 +206,34 @@ static enum err op_wait_look(struct txn *t, const struct st_wait_look *m, int *f
 	return ERR_OK;
 }
 ST_OP(wait_look, wait_is, 0, 0)
+
+/* What was allowed for the rest of the run is asked again from now on. */
+static enum err op_grant_revoke(struct txn *t, const struct st_grant_revoke *m, int *fds, struct st_ok *a, int *out)
+{
+	(void)fds;
+	(void)a;
+	(void)out;
+	struct rec_run r;
+	struct rec_approval q;
+	char digest[SHA256_HEX];
+	enum err e = decider(t, m->tenant, m->by);
+	if (e == ERR_OK)
+		e = run_load(t, m->tenant, m->run, &r);
+	if (e != ERR_OK)
+		return e;
+	/* It ended with the run. */
+	if (run_is_final(&r) || !approval_get(t, m->tenant, m->run, m->request, &q) ||
+	    !grant_of(t, m->tenant, m->run, q.digest, m->request))
+		return t->failed != ERR_OK ? t->failed : ERR_GRANT_NOT_FOUND;
+	grant_del(t, m->tenant, m->run, q.digest);
+	struct rec_receipt receipt = {
+	    .run = m->run, .request = m->request, .kind = RECEIPT_GRANT_REVOKE, .digest = q.digest};
+	receipt_add(t, m->tenant, m->actor, &receipt);
+	hex(q.digest.p, SHA256_SIZE, digest); /* it has one, or there were no grant */
+	grant_gone(t, m->tenant, m->run, &r, m->request, digest, m->device);
+	run_save(t, m->tenant, m->run, &r);
+	audit(t, AUDIT_APPROVAL_GRANT_REVOKE, m->tenant, m->run, m->actor, m->request_id, m->request, q.digest,
+	      m->device);
+	return ERR_OK;
+}
+ST_OP_ONCE(grant_revoke, ok)

@@ -169,27 +169,32 @@ static enum err op_pair_claim(struct txn *t, const struct st_pair_claim *m, int 
 }
 ST_OP(pair_claim, paired, 0, 0)
 
+/* The smallest labels behind one, in order. The table is in the order of ids. */
 struct listing {
-	const char *tenant;
+	const char *tenant, *after;
 	uint64_t now;
-	struct wire_list list;
+	bool more;
+	unsigned n, most;
+	struct place {
+		char label[LABEL_BYTES + 1], id[STORE_ID];
+	} v[LIST_MAX];
 };
 
-static bool list_device(void *with, const char *token_id, const struct rec_token *r)
+static bool pick_device(void *with, const char *token_id, const struct rec_token *r)
 {
 	struct listing *l = with;
-	if (strcmp(r->tenant, l->tenant) != 0 || !token_is_device(r, l->now))
+	if (strcmp(r->tenant, l->tenant) != 0 || !token_is_device(r, l->now) || strcmp(r->label, l->after) <= 0)
 		return true;
-	struct st_device item = {.token_id = token_id,
-				 .label = r->label,
-				 .created_at = r->created_at,
-				 .expires_at = r->expires_at,
-				 .last_seen_at = r->last_seen_at};
-	uint8_t *p = wire_list_room(&l->list, ST_MAX_DEVICE);
-	size_t n = p == NULL ? 0 : st_put_device(p, ST_MAX_DEVICE, &item);
-	if (n == 0)
-		return false;
-	wire_list_add(&l->list, n);
+	unsigned at = l->n;
+	while (at > 0 && strcmp(l->v[at - 1].label, r->label) > 0)
+		at--;
+	l->more = l->more || l->n == l->most;
+	if (at == l->most)
+		return true;
+	l->n -= l->n == l->most;
+	memmove(&l->v[at + 1], &l->v[at], (l->n++ - at) * sizeof l->v[0]);
+	(void)snprintf(l->v[at].label, sizeof l->v[at].label, "%s", r->label);
+	(void)snprintf(l->v[at].id, sizeof l->v[at].id, "%s", token_id);
 	return true;
 }
 
@@ -198,11 +203,29 @@ static enum err op_device_list(struct txn *t, const struct st_device_list *m, in
 {
 	(void)fds;
 	(void)out;
-	struct listing l = {.tenant = m->tenant, .now = t->now, .list = {.p = t->page, .cap = STORE_PAGE}};
+	static struct listing l; /* too large for the stack; one thread */
+	l = (struct listing){.tenant = m->tenant, .after = m->after, .now = t->now, .most = list_limit(m->limit)};
+	struct wire_list list = {.p = t->page, .cap = STORE_PAGE};
 	if (!tenant_exists(t, m->tenant))
 		return ERR_TENANT_NOT_FOUND;
-	token_each(t, list_device, &l);
-	a->items = wire_list_done(&l.list);
+	token_each(t, pick_device, &l);
+	for (unsigned i = 0; i < l.n && t->failed == ERR_OK; i++) {
+		struct rec_token r;
+		if (!token_get(t, l.v[i].id, &r))
+			continue;
+		struct st_device item = {.token_id = l.v[i].id,
+					 .label = r.label,
+					 .created_at = r.created_at,
+					 .expires_at = r.expires_at,
+					 .last_seen_at = r.last_seen_at};
+		uint8_t *p = wire_list_room(&list, ST_MAX_DEVICE);
+		size_t n = p == NULL ? 0 : st_put_device(p, ST_MAX_DEVICE, &item);
+		if (n == 0)
+			return ERR_INTERNAL_ERROR;
+		wire_list_add(&list, n);
+	}
+	a->more = l.more;
+	a->items = wire_list_done(&list);
 	return ERR_OK;
 }
 ST_OP(device_list, devices_are, 0, 0)

@@ -11,6 +11,7 @@
 #include "store/t_capability.h"
 #include "store/t_event.h"
 #include "store/t_idempotency.h"
+#include "store/t_receipt.h"
 #include "store/t_run.h"
 #include "store/t_tenant.h"
 #include "store/t_token.h"
@@ -18,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIST_MAX = 200, SCAN_MAX = 20000 };
+enum { SCAN_MAX = 20000 };
 
 static bool same_bytes(struct wire_bytes a, struct wire_bytes b)
 {
@@ -136,7 +137,8 @@ static enum err op_run_create(struct txn *t, const struct st_run_create *m, int 
 				    .max_requests = m->max_requests,
 				    .request_sha = {request.sha, BLOB_SHA},
 				    .upload_sha = {upload.sha, BLOB_SHA},
-				    .created_by = m->created_by};
+				    .created_by = m->created_by,
+				    .title = m->title};
 		/* Ended here, not by ST_OP, so that files of a creation that failed go at once. */
 		e = txn_end(t, create(t, m, &r, &request, &upload, a));
 	}
@@ -221,7 +223,8 @@ static bool add_item(struct listing *l, const char *tenant, const char *run)
 				   .updated_at = r.updated_at,
 				   .finished_at = r.finished_at,
 				   .terminal_reason = r.terminal_reason,
-				   .error = r.error};
+				   .error = r.error,
+				   .title = r.title};
 	uint8_t *p = wire_list_room(&l->list, ST_MAX_RUN_ITEM);
 	size_t n = p == NULL ? 0 : st_put_run_item(p, ST_MAX_RUN_ITEM, &item);
 	if (n == 0)
@@ -261,10 +264,8 @@ static enum err op_run_list(struct txn *t, const struct st_run_list *m, int *fds
 {
 	(void)fds;
 	(void)out;
-	struct listing l = {.t = t,
-			    .states = m->states,
-			    .limit = m->limit == 0 || m->limit > LIST_MAX ? LIST_MAX : m->limit,
-			    .list = {.p = t->page, .cap = STORE_PAGE}};
+	struct listing l = {
+	    .t = t, .states = m->states, .limit = list_limit(m->limit), .list = {.p = t->page, .cap = STORE_PAGE}};
 	run_by_age_each(t, m->tenant, m->before_created, m->before_run, list_run, &l);
 	page_answer(a, &l);
 	return ERR_OK;
@@ -317,6 +318,7 @@ static enum err op_run_cancel(struct txn *t, const struct st_run_cancel *m, int 
 			       .request_id = m->request_id,
 			       .v = {{AUDIT_F_STATE, .text = run_public((enum run_state)r.state)}}};
 	txn_audit(t, &l);
+	receipt_add(t, m->tenant, m->by, &(struct rec_receipt){.run = m->run, .request = "", .kind = RECEIPT_CANCEL});
 	if (run_is_final(&r))
 		run_end(t, m->tenant, m->run, &r, m->by, m->request_id);
 	run_save(t, m->tenant, m->run, &r);

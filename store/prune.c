@@ -7,12 +7,13 @@
 #include "store/run_gone.h"
 #include "store/t_event.h"
 #include "store/t_idempotency.h"
+#include "store/t_receipt.h"
 #include "store/t_token.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { EVENTS = 500, TOKENS = 64, PAUSE_MS = 20, ROUND_MS = 60000 };
+enum { EVENTS = 500, TOKENS = 64, RECEIPTS = 64, PAUSE_MS = 20, ROUND_MS = 60000 };
 
 static const char by[] = "retention";
 
@@ -82,8 +83,8 @@ static bool next_tenant(void *with, struct wire_bytes key, struct wire_bytes val
 	return false;
 }
 
-/* Another tenant at each step, a few keys each. */
-static bool prune_keys(struct prune *p, struct txn *t, struct pruned *out)
+/* Another tenant at each step, a few keys and receipts each. */
+static bool prune_tenant(struct prune *p, struct txn *t, struct pruned *out)
 {
 	char before[STORE_ID];
 	struct key all = {.n = 0}, from = key_prefix(p->tenant, NULL);
@@ -97,6 +98,9 @@ static bool prune_keys(struct prune *p, struct txn *t, struct pruned *out)
 		out->keys += (uint32_t)(had - t->adds.keys);
 		return true;
 	}
+	if (p->tenant[0] != '\0' && p->keep.runs != 0 && t->now > p->keep.runs &&
+	    receipts_prune(t, p->tenant, t->now - p->keep.runs, RECEIPTS) > 0)
+		return true;
 	table_scan(t, T_TENANT, &all, p->tenant[0] != '\0' ? &from : NULL, next_tenant, p);
 	p->keys_done = strcmp(before, p->tenant) == 0;
 	return !p->keys_done;
@@ -146,7 +150,7 @@ bool prune_step(struct prune *p, struct txn *t, struct pruned *out)
 {
 	if (!store_settled(t->store))
 		return false;
-	if (prune_run(p, t, true, out) || prune_run(p, t, false, out) || prune_keys(p, t, out) ||
+	if (prune_run(p, t, true, out) || prune_run(p, t, false, out) || prune_tenant(p, t, out) ||
 	    prune_tokens(p, t, out))
 		return true;
 	p->keys_done = false;

@@ -94,6 +94,21 @@ static void audit_granted(struct txn *t, const char *tenant, const char *run, co
 	txn_audit(t, &l);
 }
 
+void grant_gone(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *request,
+		const char *digest, const char *device)
+{
+	own_buf struct buf b;
+	struct jw w;
+	buf_init(&b, QUESTION_EVENT);
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_kstr(&w, "requestId", request);
+	jw_kstr(&w, "digest", digest);
+	jw_kstr(&w, "device", device);
+	jw_close(&w, '}');
+	(void)event_addb(t, tenant, run, r, EVENT_CONTROL, "approval.grant_revoked", &b);
+}
+
 enum err question_step(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *request,
 		       struct rec_approval *q, enum approval_event ev, const char *why)
 {

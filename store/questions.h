@@ -27,4 +27,8 @@ bool question_late(struct txn *t, const char *tenant, const char *run, struct re
 uint64_t questions_late(struct txn *t, const char *tenant, const char *run, struct rec_run *r);
 /* What waits is over, undecided: the run is cancelled or ends, or its agent has, as why says. */
 void questions_end(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *why);
+/* What was allowed by this one for the rest of the run no longer is, by this device: the event of that. The run must be
+ * saved. */
+void grant_gone(struct txn *t, const char *tenant, const char *run, struct rec_run *r, const char *request,
+		const char *digest, const char *device);
 #endif

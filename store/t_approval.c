@@ -24,11 +24,51 @@ bool approval_get(struct txn *t, const char *tenant, const char *run, const char
 	return false;
 }
 
+struct key waiting_key(const char *tenant, uint64_t asked, const char *run, const char *request)
+{
+	struct key k;
+	k.n = rec_key_waiting(k.p, sizeof k.p, tenant, asked, run, request);
+	return k;
+}
+
 void approval_put(struct txn *t, const char *tenant, const char *run, const char *request, const struct rec_approval *r)
 {
-	struct key k = key_of(tenant, run, request);
+	struct key k = key_of(tenant, run, request), waits = waiting_key(tenant, r->requested_at, run, request);
 	uint8_t *p = txn_scratch(t);
 	table_put(t, T_APPROVAL, &k, p, rec_put_approval(p, STORE_SCRATCH, r));
+	struct rec_waiting v = {.expires_at = r->expires_at};
+	if (r->status == APPROVAL_PENDING)
+		table_put(t, T_WAITING, &waits, p, rec_put_waiting(p, STORE_SCRATCH, &v));
+	else
+		(void)table_del(t, T_WAITING, &waits);
+}
+
+struct waiting {
+	waiting_row *row;
+	void *with;
+	struct key skip; /* the row to resume behind */
+};
+
+static bool one_waits(void *with, struct wire_bytes key, struct wire_bytes value)
+{
+	struct waiting *w = with;
+	struct rec_waiting r;
+	if ((key.n == w->skip.n && memcmp(key.p, w->skip.p, key.n) == 0) || !rec_get_waiting(value.p, value.n, &r))
+		return true;
+	(void)key_part(&key);
+	uint64_t asked = key_u64(&key);
+	const char *run = key_part(&key);
+	return w->row(w->with, asked, run, key_part(&key), r.expires_at);
+}
+
+void waiting_each(struct txn *t, const char *tenant, uint64_t asked, const char *run, const char *request,
+		  waiting_row *row, void *with)
+{
+	struct waiting w = {.row = row, .with = with};
+	struct key prefix = key_prefix(tenant, NULL);
+	if (asked != 0)
+		w.skip = waiting_key(tenant, asked, run, request);
+	table_scan(t, T_WAITING, &prefix, asked != 0 ? &w.skip : NULL, one_waits, &w);
 }
 
 void approvals_del(struct txn *t, const char *tenant, const char *run)
@@ -112,4 +152,19 @@ void grant_put(struct txn *t, const char *tenant, const char *run, struct wire_b
 	struct rec_grant r = {.created_at = t->now, .request = request};
 	uint8_t *p = txn_scratch(t);
 	table_put(t, T_GRANT, &k, p, rec_put_grant(p, STORE_SCRATCH, &r));
+}
+
+bool grant_of(struct txn *t, const char *tenant, const char *run, struct wire_bytes digest, const char *request)
+{
+	struct key k = grant_key(tenant, run, digest);
+	struct wire_bytes v;
+	struct rec_grant r;
+	return k.n > 0 && table_get(t, T_GRANT, &k, &v) && rec_get_grant(v.p, v.n, &r) &&
+	       strcmp(r.request, request) == 0;
+}
+
+void grant_del(struct txn *t, const char *tenant, const char *run, struct wire_bytes digest)
+{
+	struct key k = grant_key(tenant, run, digest);
+	(void)table_del(t, T_GRANT, &k);
 }

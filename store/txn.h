@@ -36,6 +36,8 @@ enum table {
 	T_META,
 	T_PAIRING,
 	T_GRANT,
+	T_WAITING,
+	T_RECEIPT,
 	T__COUNT
 };
 extern const char *const table_names[T__COUNT];

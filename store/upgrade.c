@@ -5,11 +5,12 @@
 #include "store/upgrade.h"
 #include "gen/records.h"
 #include "lib/die.h"
+#include "lib/names.h"
 #include "lib/secret.h"
 #include "store/env.h"
+#include "store/t_approval.h"
 #include "store/t_run.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,49 +46,45 @@ void meta_put(struct txn *t, const struct meta *m)
 	table_put(t, T_META, &k, p, rec_put_meta(p, STORE_SCRATCH, &r));
 }
 
-/* Form 2: runs that have ended are in an index of their own, by their end. */
-struct ended_page {
-	struct key next; /* 0: from the beginning */
+/* Rows of one table, in transactions of so many: those that are wanted are entered elsewhere. */
+struct rows {
+	struct key next; /* n 0: from the beginning */
 	unsigned seen, n;
-	struct {
-		char tenant[STORE_ID], run[STORE_ID];
-	} row[ROWS];
+	bool (*wanted)(struct wire_bytes value);
+	struct key row[ROWS];
 };
 
-static bool ended_row(void *with, struct wire_bytes key, struct wire_bytes value)
+static bool a_row(void *with, struct wire_bytes key, struct wire_bytes value)
 {
-	struct ended_page *p = with;
-	struct rec_run r;
-	memcpy(p->next.p, key.p, key.n);
-	p->next.n = key.n;
+	struct rows *p = with;
+	struct key k = {.n = key.n};
+	memcpy(k.p, key.p, key.n);
+	p->next = k;
 	if (p->seen++ == ROWS)
 		return false;
-	if (!rec_get_run(value.p, value.n, &r) || r.state >= RUN_STATE__COUNT || !run_is_final(&r))
-		return true;
-	(void)snprintf(p->row[p->n].tenant, STORE_ID, "%s", key_part(&key));
-	(void)snprintf(p->row[p->n].run, STORE_ID, "%s", key_part(&key));
-	p->n++;
+	if (p->wanted(value))
+		p->row[p->n++] = k;
 	return true;
 }
 
-static enum err index_ended(struct store *s)
+static enum err enter_rows(struct store *s, enum table which, bool (*wanted)(struct wire_bytes value),
+			   void (*enter)(struct txn *t, struct wire_bytes key))
 {
-	struct ended_page *p = calloc(1, sizeof *p);
+	struct rows *p = calloc(1, sizeof *p);
 	struct key all = {.n = 0};
 	enum err e = ERR_OK;
 	bool more = true;
 	if (p == NULL)
 		return store_error(errno);
+	p->wanted = wanted;
 	while (e == ERR_OK && more) {
 		struct txn t;
-		struct rec_run r;
 		txn_init(&t, s, NULL);
 		p->seen = p->n = 0;
-		table_scan(&t, T_RUN, &all, p->next.n > 0 ? &p->next : NULL, ended_row, p);
+		table_scan(&t, which, &all, p->next.n > 0 ? &p->next : NULL, a_row, p);
 		more = p->seen > ROWS;
 		for (unsigned i = 0; i < p->n; i++)
-			if (run_load(&t, p->row[i].tenant, p->row[i].run, &r) == ERR_OK)
-				run_index_ended(&t, p->row[i].tenant, p->row[i].run, &r);
+			enter(&t, (struct wire_bytes){p->row[i].p, (uint32_t)p->row[i].n});
 		e = txn_end(&t, ERR_OK);
 		txn_free(&t);
 	}
@@ -95,12 +92,53 @@ static enum err index_ended(struct store *s)
 	return e;
 }
 
+/* Form 2: runs that have ended are in an index of their own, by their end. */
+static bool has_ended(struct wire_bytes value)
+{
+	struct rec_run r;
+	return rec_get_run(value.p, value.n, &r) && r.state < RUN_STATE__COUNT && run_is_final(&r);
+}
+
+static void enter_ended(struct txn *t, struct wire_bytes key)
+{
+	struct rec_run r;
+	const char *tenant = key_part(&key), *run = key_part(&key);
+	if (run_load(t, tenant, run, &r) == ERR_OK)
+		run_index_ended(t, tenant, run, &r);
+}
+
+static enum err index_ended(struct store *s)
+{
+	return enter_rows(s, T_RUN, has_ended, enter_ended);
+}
+
+/* Form 3: questions that wait are in an index of their own, by when they were asked. */
+static bool waits(struct wire_bytes value)
+{
+	struct rec_approval r;
+	return rec_get_approval(value.p, value.n, &r) && r.status == APPROVAL_PENDING;
+}
+
+static void enter_waiting(struct txn *t, struct wire_bytes key)
+{
+	struct rec_approval r;
+	const char *tenant = key_part(&key), *run = key_part(&key), *request = key_part(&key);
+	if (approval_get(t, tenant, run, request, &r))
+		approval_put(t, tenant, run, request, &r);
+}
+
+static enum err index_waiting(struct store *s)
+{
+	return enter_rows(s, T_APPROVAL, waits, enter_waiting);
+}
+
 /* A new form is a row here, and SCHEMA. */
 static const struct {
 	uint32_t to;
 	const char *what;
 	enum err (*step)(struct store *s);
-} steps[] = {{2, "an index of runs that have ended", index_ended}};
+} steps[] = {{2, "an index of runs that have ended", index_ended},
+	     {3, "an index of questions that wait", index_waiting}};
 
 static struct meta load(struct store *s)
 {

@@ -4,7 +4,7 @@ from wire import STORE, Writer, Reader, asked_by, blank, frame, unframe, listed
 
 QUEUED, RUNNING, CANCELLING, COMPLETED, FAILED, CANCELLED = range(6)
 UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, NOT_TERMINAL, QUEUE_FULL, STORAGE_FULL, CONFLICT = 29, 31, 32, 36, 48, 49, 52
-BAD_CODE, NO_DEVICE, NO_QUESTION = 131, 134, 76
+BAD_CODE, NO_DEVICE, NO_QUESTION, NO_GRANT = 131, 134, 76, 146
 ARTIFACTS = ["request", "events", "checkpoint", "patch", "test_log", "result"]
 
 
@@ -14,10 +14,17 @@ def memfd(data):
     return fd
 
 
-def question(run, request, status=0, decision=0, preview="make test"):
-    """A row of APPROVALS_ARE."""
-    w = Writer().str(run).str(request).u8(status).u8(decision).u64(1).u64(2).u64(3).bytes(b"d" * 32)
-    return w.str("call").str("execute").str("why").str("rule").str(preview).u8(0).str("phone" if status else "").b
+def question(run, request, status=0, decision=0, preview="make test", granted=0, at=1, agent="", title=""):
+    """A row of APPROVALS_ARE and INBOX_IS."""
+    w = Writer().str(run).str(request).u8(status).u8(decision).u64(at).u64(2).u64(3).bytes(b"d" * 32)
+    w.str("call").str("execute").str("why").str("rule").str(preview).u8(0).str("phone" if status else "")
+    return w.u8(granted).str(agent).str(title).b
+
+
+def receipt(n, kind, decision=0, request="q1", run="run-1"):
+    """A row of RECEIPTS_ARE."""
+    w = Writer().str(f"receipt-{n}").u64(n).str("phone").str(run).str(request).u8(kind).u8(decision)
+    return w.bytes(b"d" * 32 if request else b"").b
 
 
 class Fail(Exception):
@@ -38,6 +45,7 @@ class Store:
         self.tokens, self.runs, self.keys, self.requests, self.lock, self.asked = {}, {}, {}, [], threading.Lock(), []
         self.peers, self.full = [], False
         self.codes, self.device_end, self.told = {}, 0, []
+        self.waiting, self.busy, self.receipts, self.page = [], False, [], 200  # of the inbox: (asked, run, request, row), in order; (at, id, row)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(path)
         self.listener.listen(64)
@@ -138,9 +146,10 @@ class Store:
             self.tokens[tag] = (digest, self.codes.pop(code), 2, label, 0)
             return 14, Writer().str(self.tokens[tag][1]).u64(self.device_end), []
         if number == 15:
-            tenant = r.str()
-            return 16, Writer().bytes(listed([Writer().str(tag).str(t[3]).u64(1).u64(0).u64(2).b for tag, t in self.tokens.items()
-                                              if t[1] == tenant and t[2] == 2])), []
+            tenant, after, limit = r.str(), r.str(), r.u16()
+            rows = sorted((t[3], tag) for tag, t in self.tokens.items() if t[1] == tenant and t[2] == 2 and t[3] > after)
+            return 16, Writer().u8(len(rows) > limit).bytes(listed([Writer().str(tag).str(label).u64(1).u64(0).u64(2).b
+                                                                    for label, tag in rows[:limit]])), []
         if number == 17:
             tenant, label = r.str(), r.str()
             tag = next((k for k, t in self.tokens.items() if t[1:4] == (tenant, 2, label)), None)
@@ -158,6 +167,7 @@ class Store:
             by, request, key = r.str(), r.str(), r.str()
             blobs = [r.bytes() or os.pread(fd, 10 << 20, 0) for fd in fds]
             self.vouch(r.str(), r.bytes(), tenant)
+            title = r.str()
             body = hashlib.sha256(blobs[0]).digest()
             if key and (tenant, key) in self.keys:
                 known, was = self.keys[tenant, key]
@@ -170,7 +180,7 @@ class Store:
             self.runs[tenant, run] = dict(
                 tenant=tenant, run=run, agent=agent, profile=profile, provider=provider, model=model, steps=steps,
                 wall=wall, wait=wait, most=most, state=QUEUED, phase=0, cancel=0, created=now, updated=now,
-                summary=blobs[0], upload=blobs[1], artifacts={}, by=by, print=print_,
+                summary=blobs[0], upload=blobs[1], artifacts={}, by=by, print=print_, title=title,
                 events=[(1, now, "e-1", "run.queued", b"{}")])
             return 21, Writer().u8(QUEUED).u8(0).u8(1).str(run), []
         if number == 22:
@@ -199,7 +209,7 @@ class Store:
             items = []
             for x in page:
                 w = Writer().str(x["tenant"]).str(x["run"]).u8(x["state"]).u8(x["phase"]).u8(x["cancel"])
-                w.str(x["agent"]).str(x["profile"]).u64(x["created"]).u64(x["updated"]).u64(0).str("").str("")
+                w.str(x["agent"]).str(x["profile"]).u64(x["created"]).u64(x["updated"]).u64(0).str("").str("").str(x["title"])
                 items.append(w.b)
             more = len(all_) > len(page)
             last = page[-1] if more else None
@@ -233,6 +243,23 @@ class Store:
         if number in (36, 38):
             self.run(r)
             raise Fail(NO_QUESTION)
+        if number == 130:
+            x = self.run(r)
+            request = r.str()
+            if request not in x.get("granted", ()):
+                raise Fail(NO_GRANT)
+            x["granted"].remove(request)
+            return 3, Writer(), []
+        if number == 131:
+            tenant, behind, limit = r.str(), (r.u64(), r.str(), r.str()), r.u16()
+            rows = [x for x in self.waiting if x[:3] > behind] if tenant == "main" else []
+            page = rows[:min(limit, self.page)]
+            return 132, Writer().u8(len(rows) > len(page)).u8(self.busy).u32(len(self.waiting) if tenant == "main" else 0).bytes(
+                listed([x[3] for x in page])), []
+        if number == 133:
+            tenant, before, limit = r.str(), (r.u64(), r.str()), r.u16()
+            rows = [x for x in self.receipts if not before[0] or (-x[0], x[1]) > (-before[0], before[1])] if tenant == "main" else []
+            return 134, Writer().u8(len(rows) > limit).bytes(listed([x[2] for x in rows[:limit]])), []
         if number == 50:
             return 51, Writer().bytes(b"".join({x["print"] for x in self.runs.values()})), []
         if number == 87:

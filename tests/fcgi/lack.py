@@ -72,9 +72,9 @@ def requests(ids):
         return request("POST", "/v1/pair", body=json.dumps({"code": "ABCDEFGH", "label": f"x{n}"}).encode(), more=[("REMOTE_ADDR", f"10.0.{n >> 8}.{n & 255}")])
     yield "POST /v1/pair", pair, (201,)
     gets = ("/healthz", "/readyz", "/openapi.json", "/v1/limits", "/v1/model-profiles", "/v1/runs", "/v1/runs?limit=1&status=running", run,
-            "/v1/devices", run + "/approvals", run + "/events", run + "/artifacts", run + "/artifacts/patch", run + "/artifacts/events", run + "/artifacts/nothing")
+            "/v1/devices", "/v1/inbox", "/v1/receipts", run + "/approvals", run + "/events", run + "/artifacts", run + "/artifacts/patch", run + "/artifacts/events", run + "/artifacts/nothing")
     for path in gets:
-        yield "GET " + path.replace(ids["done"], "RUN"), lambda: request("GET", path, rig.token), (200, 404)
+        yield "GET " + path.replace(ids["done"], "RUN"), lambda: request("GET", path, rig.device if path in ("/v1/inbox", "/v1/receipts") else rig.token), (200, 404)
     yield "GET /metrics", lambda: request("GET", "/metrics", rig.scraper), (200,)
     for name, body in (("small", SMALL), ("large", LARGE)):
         yield f"POST /v1/runs ({name})", lambda: request("POST", "/v1/runs", rig.token, json.dumps(body).encode()), (202,)
@@ -83,6 +83,7 @@ def requests(ids):
     for decision in ("deny", "allow_session"):
         yield f"POST {run.replace(ids['done'], 'RUN')}/approvals/q2 ({decision})", lambda: request(
             "POST", run + "/approvals/q2", rig.device, json.dumps({"decision": decision, "digest": "64" * 32}).encode()), (404,)
+    yield f"DELETE {run.replace(ids['done'], 'RUN')}/approvals/q2/grant", lambda: request("DELETE", run + "/approvals/q2/grant", rig.device), (404,)
     yield "DELETE /v1/devices/x1", lambda: request("DELETE", "/v1/devices/x1", rig.token), (204, 404)
 
 

@@ -90,9 +90,10 @@ static void own(const char *state)
 
 unsigned old_form(const char *state)
 {
-	unsigned n = shorten(state, "run", 4, 13) + shorten(state, "token", 3, 16);
+	unsigned n = shorten(state, "run", 5, 18) + shorten(state, "token", 3, 16);
 	DB_ENV *env = env_of(state);
 	must(env->dbremove(env, NULL, "pinfold.db", "run_ended", DB_AUTO_COMMIT), "remove");
+	must(env->dbremove(env, NULL, "pinfold.db", "waiting", DB_AUTO_COMMIT), "remove");
 	must(env->dbremove(env, NULL, "pinfold.db", "meta", DB_AUTO_COMMIT), "remove");
 	must(env->close(env, 0), "close");
 	own(state);
@@ -137,7 +138,8 @@ unsigned ended_rows(const char *state)
 	return n;
 }
 
-enum change { DROP, SPOIL, CUT };
+enum change { DROP, SPOIL, SPOIL_PENDING, CUT };
+enum { BEHIND_PENDING = 9 /* of the record of a run: a number, an empty text */ };
 
 static void row_change(const char *state, const char *table, const char *prefix, size_t n, enum change how)
 {
@@ -152,7 +154,7 @@ static void row_change(const char *state, const char *table, const char *prefix,
 	if (k.size < n || memcmp(k.data, prefix, n) != 0)
 		fatal("%s: no row begins with %s", table, prefix);
 	memcpy(copy, v.data, v.size);
-	copy[v.size - 1] ^= 0x55;
+	copy[v.size - 1 - (how == SPOIL_PENDING ? BEHIND_PENDING : 0)] ^= 0x55;
 	DBT w = dbt(copy, how == CUT ? v.size - 1 : v.size);
 	must(how == DROP ? c->del(c, 0) : c->put(c, &k, &w, DB_CURRENT), "change");
 	must(c->close(c), "close");
@@ -169,6 +171,11 @@ void row_drop(const char *state, const char *table, const char *prefix, size_t n
 void row_spoil(const char *state, const char *table, const char *prefix, size_t n)
 {
 	row_change(state, table, prefix, n, SPOIL);
+}
+
+void row_spoil_pending(const char *state, const char *table, const char *prefix, size_t n)
+{
+	row_change(state, table, prefix, n, SPOIL_PENDING);
 }
 
 void row_cut(const char *state, const char *table, const char *prefix, size_t n)

@@ -13,6 +13,8 @@ void form_set(const char *state, unsigned schema);
 void row_drop(const char *state, const char *table, const char *prefix, size_t n);
 /* Changes the last byte of its value. */
 void row_spoil(const char *state, const char *table, const char *prefix, size_t n);
+/* Of a run without a title: how many questions wait. */
+void row_spoil_pending(const char *state, const char *table, const char *prefix, size_t n);
 /* Takes it away. */
 void row_cut(const char *state, const char *table, const char *prefix, size_t n);
 /* Rows of the index of ended runs. */
