@@ -1,7 +1,8 @@
 /*
  * pinfold device pair|list|revoke: over the admin socket, so for root alone. Whoever has a device's credential answers
  * agents' questions; no program of a tenant can make one. A code exists here until it was printed; the service
- * has its hash.
+ * has its hash. Where the page is, only the administrator knows (--server or PINFOLD_URL): then its address with the
+ * code in the fragment, which no server is told, is what a phone reads.
  */
 #include <getopt.h>
 #include <qrencode.h>
@@ -41,9 +42,25 @@ static void print_qr(const char *text)
 	QRcode_free(qr);
 }
 
+/* The page's address, with the code; empty: where it is was not said, or cannot be an address. */
+static void page_of(const struct cli *cli, const char *code, char out[300])
+{
+	size_t n = cli->server != NULL ? strlen(cli->server) : 0;
+
+	while (n > 0 && cli->server[n - 1] == '/')
+		n--;
+	out[0] = '\0';
+	if (n == 0 || n > 200)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (cli->server[i] <= ' ' || cli->server[i] > '~' || strchr("?#\"\\", cli->server[i]) != NULL)
+			return;
+	(void)snprintf(out, 300, "%.*s/#pair=%s", (int)n, cli->server, code);
+}
+
 static int pair(const struct cli *cli, const char *tenant, uint32_t days)
 {
-	char code[PAIRING_CODE + 1];
+	char code[PAIRING_CODE + 1], page[300];
 	uint8_t hash[32];
 	struct st_ok ok;
 	struct st_pair_begun begun;
@@ -61,14 +78,21 @@ static int pair(const struct cli *cli, const char *tenant, uint32_t days)
 		wipe(code, sizeof code);
 		return admin_failed(a, e);
 	}
-	if (cli->json) {
+	page_of(cli, code, page);
+	if (cli->json && page[0] != '\0') {
+		printf("{\"code\":\"%s\",\"expiresAt\":%llu,\"page\":\"%s\"}\n", code,
+		       (unsigned long long)begun.expires_at, page);
+	} else if (cli->json) {
 		printf("{\"code\":\"%s\",\"expiresAt\":%llu}\n", code, (unsigned long long)begun.expires_at);
 	} else {
 		printf("pairing code for tenant %s: %.4s-%s (once, within %d minutes)\n", tenant, code, code + 4,
 		       LIMIT_PAIRING_CODE_SECONDS / 60);
-		print_qr(code);
+		if (page[0] != '\0')
+			printf("for a browser: %s\n", page);
+		print_qr(page[0] != '\0' ? page : code);
 	}
 	wipe(code, sizeof code);
+	wipe(page, sizeof page);
 	ask_free(a);
 	return 0;
 }

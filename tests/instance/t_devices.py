@@ -51,6 +51,7 @@ def printed():
     said = re.search(r": ([%s]{4})-([%s]{4}) " % (CODE, CODE), first)
     check("the printed code has no look-alikes", said is not None, first)
     lines = qr.rstrip("\n").split("\n")
+    check("with the page's address", f"for a browser: {URL}/#pair={''.join(said.groups())}" in first, first)
     check("and a QR code beside it, as wide as it is high", len(lines) > 10 and len({len(l) for l in lines}) == 1 and
           set("".join(lines)) <= set(" \u2588\u2584\u2580") and abs(len(lines[0]) - 2 * len(lines)) <= 1, lines[:3])
     # The finder patterns: 1:1:3:1:1 through their middle, dark is what is not drawn.
@@ -64,6 +65,11 @@ def printed():
     check("the printed code pairs", status == 201 and o["token"].startswith("pfd_"), o)
     status, _, o = pair("".join(said.groups()), "again")
     check("once", (status, o["error"]) == (401, "invalid_pairing_code"), o)
+    bare = {k: v for k, v in os.environ.items() if k != "PINFOLD_URL"}
+    for more, want in (([], None), (["--server", "https://host/api/"], "https://host/api/#pair="), (["--server", "x\x1b[2J"], None), (["--server", "x?"], None)):
+        o = json.loads(subprocess.run([CLI, *more, "--json", "device", "pair"], env={**bare, "PINFOLD_ROOT": INSTANCE}, check=True, capture_output=True, text=True).stdout)
+        seen.append(o["code"])
+        check(f"the page's address with {more}", o.get("page") == (want and want + o["code"]), o)
 
 
 def life():

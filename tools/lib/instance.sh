@@ -229,11 +229,6 @@ instance_serve() {
 	instance_wait
 }
 
-# The page's address, with a new pairing code in its fragment, which no server ever sees.
-instance_page() {
-	printf '%s/#pair=%s\n' "$inst_url" "$(cli --json device pair | sed -n 's/^{"code":"\([A-Z0-9]*\)".*/\1/p')"
-}
-
 instance_sample() {
 	local status run
 	say "starting a private instance"
@@ -247,7 +242,7 @@ instance_sample() {
 	[ "$1" = --once ] && exit $status
 	say ""
 	say "Pinfold stays up until Ctrl-C. Watch it and answer its agents in a browser; the code is good once, for ten minutes:"
-	say "  $(instance_page)"
+	say "  $(PINFOLD_URL=$inst_url cli --json device pair | sed -n 's/.*"page":"\([^"]*\)".*/\1/p')"
 	say "Or at a terminal:"
 	say "  export PINFOLD_URL=$inst_url"
 	say "  sudo -E ./pinfold --token-file $inst_root/api-token ps"
