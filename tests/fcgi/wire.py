@@ -60,14 +60,14 @@ def frame(number, body=b"", fds=0, op=0, version=1):
 
 
 def fields(protocol, message):
-    """The number of a message of spec/, and type and name of each of its fields."""
+    """The number of a message of spec/ (0 for a struct), and type and name of each of its fields."""
     number, found = None, []
     for line in open(SPEC + protocol):
         words = line.split("#")[0].split()
         if line.startswith(("msg ", "struct ")):
             if number is not None:
                 break
-            number = int(words[2]) if words[:2] == ["msg", message] else None
+            number = int(words[2]) if words[:2] == ["msg", message] else 0 if words[:2] == ["struct", message] else None
         elif words and number is not None:
             found.append((words[0], words[1]))
     return number, found
@@ -94,6 +94,13 @@ def message(protocol, what, /, **values):
     w = filled(has, values)
     assert number is not None and not values, (what, values)
     return frame(number, w)
+
+
+def struct_of(protocol, what, /, **values):
+    """A part of a list, in the same way."""
+    w = filled(fields(protocol, what)[1], values)
+    assert w.b and not values, (what, values)
+    return w.b
 
 
 def filled(has, values):
