@@ -14,7 +14,7 @@ let leave = new AbortController();
 let paired = false, reachedAt = null, waiting = 0;
 
 // What waits for an answer in all runs. Views hear of it; the title and the badge show how many.
-const inbox = {pending: null, seconds: 2, heard: new Set()};
+const inbox = {pending: null, seconds: 2, asked: 0, heard: new Set()};
 const box = polled("v1/inbox?limit=50");
 let timer = 0, asking = false;
 
@@ -36,6 +36,7 @@ async function ask() {
 	if (!paired || asking)
 		return;
 	asking = true;
+	inbox.asked = performance.now();
 	try {
 		const found = await box.get();
 		if (found !== null) {

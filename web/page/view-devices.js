@@ -50,7 +50,7 @@ function notices() {
 			fill(place, toggle);
 		} catch (e) {
 			fill(words, e.code === "push_not_ready" ? "This server sends no notices. The cards are here without them." : e.message);
-			fill(place, button("Try again", show, {class: "quiet"}));
+			fill(place, button("Try again", show, {class: "quiet under"}));
 		}
 	}
 	async function act(toggle, change) {

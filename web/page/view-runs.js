@@ -46,8 +46,15 @@ export function runsView(main, _, {signal, inbox, nudge}) {
 		more.disabled = false;
 	}
 
+	// Halfway between two looks into the inbox: whichever of the two sees first that a run asks, that is half the time.
+	function halfway() {
+		const period = inbox.seconds * 1000;
+		const left = (inbox.asked + period / 2 - performance.now()) % period;
+		return left < 300 ? left + period : left;
+	}
+
 	async function load() {
-		let wait = inbox.seconds * 1000;
+		let wait = 0;
 		try {
 			const page = document.hidden ? null : await first.get(signal);
 			if (page !== null) {
@@ -55,6 +62,8 @@ export function runsView(main, _, {signal, inbox, nudge}) {
 				if (rest.length === 0)
 					next = page.next;
 				draw();
+				if (newest.some(r => r.phase === "awaiting_approval" && !(inbox.pending ?? []).some(q => q.runId === r.runId)))
+					nudge();
 			}
 			fill(trouble);
 		} catch (e) {
@@ -64,7 +73,7 @@ export function runsView(main, _, {signal, inbox, nudge}) {
 			wait = 6000;
 		}
 		if (!signal.aborted)
-			timer = setTimeout(load, wait);
+			timer = setTimeout(load, wait || halfway());
 	}
 	signal.addEventListener("abort", () => clearTimeout(timer));
 	const hear = pending => deck.show(pending);
