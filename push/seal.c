@@ -51,7 +51,7 @@ static bool encrypt(const struct seal_keys *keys, const uint8_t *text, size_t n,
 	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
 	bool ok = ctx != NULL && EVP_EncryptInit_ex(ctx, EVP_aes_128_gcm(), NULL, keys->key, keys->nonce) == 1 &&
 		  EVP_EncryptUpdate(ctx, out, &some, text, (int)n) == 1 &&
-		  EVP_EncryptFinal_ex(ctx, out + some, &last) == 1 && (size_t)(some + last) == n &&
+		  EVP_EncryptFinal_ex(ctx, out + some, &last) == 1 && (size_t)some + (size_t)last == n &&
 		  EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, SEAL_TAG, out + n) == 1;
 	EVP_CIPHER_CTX_free(ctx);
 	return ok;

@@ -255,6 +255,7 @@ class Faults:
         f["power cut"], f["power cut after a death"], f["power cut in recovery"] = self.power, self.power_after_death, self.power_in_recovery
         for p in DAEMONS:
             f["kill again " + p] = lambda p=p: self.kill_again(p)
+        for p in (d for d in DAEMONS if d != "push"):  # it has little to do here; tests/push/t_lack.py has each of its calls
             f["death at a call " + p] = lambda p=p: self.at_a_call(p)
             f["EMFILE " + p] = lambda p=p: self.no_descriptors(p)
             f["ENOMEM " + p] = lambda p=p: self.no_memory(p)

@@ -120,12 +120,12 @@ def configuration(folder, hosts, **push):
 class Sender:
     """key: text of the secret, None for none. hosts_file: what stands in /etc/hosts, in a mount namespace (root only)."""
 
-    def __init__(self, key, hosts=("push.example.net",), contact=CONTACT, hosts_file=None, environ=None, **push):
+    def __init__(self, key, hosts=("push.example.net",), contact=CONTACT, hosts_file=None, environ=None, program="pinfold-push", **push):
         self.dir = tempfile.mkdtemp(prefix="pf-push.")
         os.chmod(self.dir, 0o755)
         os.mkdir(self.dir + "/store")
         self.store = Store(self.dir + "/store/store.sock")
-        self.program, self.secret = os.path.join(BUILD, "pinfold-push"), key
+        self.program, self.secret = os.path.join(BUILD, program), key
         self.data = configuration(self.dir, list(hosts), contact=contact, **push)
         self.environ = environ or {}
         if hosts_file is not None:

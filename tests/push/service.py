@@ -91,15 +91,11 @@ class Request:
 class Service:
     """A push service. What it answers is said by the path of the endpoint, "/201/whatever", or by script[path]; after "gate+" not before the gate is opened."""
 
-    def __init__(self, folder, *names, port=0, plain=False):
+    def __init__(self, folder, port=0, keep=True):
         self.requests, self.script, self.connections, self.lock, self.gate = [], {}, 0, threading.Lock(), threading.Event()
-        self.tls = None
-        if not plain:
-            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self.tls.load_cert_chain(folder + "/cert.pem", folder + "/key.pem")
-        self.names, self.listener = [], socket.create_server(("127.0.0.1", port), backlog=64)
-        if self.tls:
-            self.tls.sni_callback = lambda s, name, context: self.names.append(name)
+        self.tls, self.keep = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), keep
+        self.tls.load_cert_chain(folder + "/cert.pem", folder + "/key.pem")
+        self.listener = socket.create_server(("127.0.0.1", port), backlog=64)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -118,7 +114,7 @@ class Service:
     def serve(self, c):
         try:
             c.settimeout(PATIENCE)
-            c = self.tls.wrap_socket(c, server_side=True) if self.tls else c
+            c = self.tls.wrap_socket(c, server_side=True)
             f = c.makefile("rb")
             while self.one(c, f):
                 pass
@@ -159,10 +155,11 @@ class Service:
             c.sendall(b"this is no HTTP at all\r\n\r\n")
             return False
         else:
-            extra = {"307": b"Location: https://127.0.0.1:%d/201/followed\r\n" % self.port}.get(word, b"")
+            to = {"301": headers["host"], "307": headers["host"], "308": f"127.0.0.1:{self.port}"}.get(word)
+            extra = b"Location: https://%s/201/followed\r\n" % to.encode() if to else b""
             extra += b"Retry-After: %s\r\n" % more.replace("_", " ").encode() if more else b""
             c.sendall(b"HTTP/1.1 %s Whatever\r\n%sContent-Length: 5\r\n\r\nhello" % (word.encode(), extra))
-            return True
+            return self.keep
         return False
 
     def at(self, path):

@@ -83,7 +83,7 @@ def answers(s):
     soon = time.strftime("%a,_%d_%b_%Y_%H:%M:%S_GMT", time.gmtime(time.time() + 3000))
     for word, want in (("200", "sent"), ("202", "sent"), ("204", "sent"), ("404", "gone"), ("410", "gone"), ("413", "refused"),
                        ("400", "refused"), ("401", "refused"), ("403", "refused"), ("429", "too_many"), ("500", "failed"),
-                       ("503", "failed"), ("301", "failed"), ("307", "failed"), ("cut", "failed"), ("noise", "failed"),
+                       ("503", "failed"), ("301", "failed"), ("307", "failed"), ("308", "failed"), ("cut", "failed"), ("noise", "failed"),
                        ("endless", "sent"), ("endless+head", "failed"), ("endless+410", "gone")):
         outcome, after = posts(s, at(word))
         check(f"{word} is {want}", outcome == want and after == 0, (outcome, after))
