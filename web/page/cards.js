@@ -3,6 +3,7 @@
 import {call, runPath} from "./api.js";
 import {settled, watch} from "./card-guard.js";
 import {button, el, fill, foreign, say, time, verbatim} from "./dom.js";
+import {answered} from "./push.js";
 import {DECISION, EFFECT} from "./words.js";
 
 // Of longer previews a part is shown at first, and nothing of them is allowed before the rest was opened.
@@ -186,6 +187,7 @@ class Card {
 	finish(words, decision) {
 		this.over = true;
 		this.disarm();
+		answered(this.q.runId, this.q.requestId).catch(() => {});
 		this.element.classList.add("over", decision);
 		this.actions.replaceChildren();
 		fill(this.note, words, " ", el("a", {href: `#/run/${encodeURIComponent(this.q.runId)}`}, "See the run"));

@@ -59,3 +59,12 @@ export async function off() {
 	const registration = await navigator.serviceWorker.getRegistration();
 	await (await registration?.pushManager.getSubscription())?.unsubscribe();
 }
+
+// The notice of a question that is over goes, where this device shows one; the push that takes it back may be late.
+export async function answered(run, request) {
+	const open = `#/run/${encodeURIComponent(run)}/${encodeURIComponent(request)}`;
+	const registration = await navigator.serviceWorker?.getRegistration();
+	for (const n of await registration?.getNotifications() ?? [])
+		if (n.data?.open === open)
+			n.close();
+}
