@@ -14,6 +14,15 @@ export const errorBox = (e, retry) => el("div", {class: "panel wrong", role: "al
 	el("p", {class: "meta"}, e.code ? `Code ${e.code}` : "", e.requestId ? `, request ${e.requestId}` : ""),
 	retry && button("Try again", retry));
 
+// The same error is shown once, however often it comes: it is said aloud, and its button is not pulled away. null: none.
+export function trouble(place, e, retry) {
+	const what = e === null ? "" : `${e.code} ${e.message}`;
+	if ((place.dataset.what ?? "") === what)
+		return;
+	place.dataset.what = what;
+	fill(place, e !== null && errorBox(e, retry));
+}
+
 const panel = (id, title, ...children) => [el("h2", {id}, title), ...children];
 
 export function outcome(run) {

@@ -2,7 +2,7 @@
 import {call, polled, runPath} from "./api.js";
 import {Deck} from "./cards.js";
 import {Part, el, fill, say, twice} from "./dom.js";
-import {artifacts, changes, checks, decisions, errorBox, facts, grants, outcome, pill, task} from "./sections.js";
+import {artifacts, changes, checks, decisions, facts, grants, outcome, pill, task, trouble} from "./sections.js";
 import {follow} from "./stream.js";
 import {Timeline} from "./timeline.js";
 import {DECISION, PHASE, STATUS, isOver} from "./words.js";
@@ -11,7 +11,8 @@ export function runView(main, [run, request], {signal, nudge}) {
 	const snapshot = polled(runPath(run));
 	const title = el("h1", {tabindex: "-1"}, "Run ", el("code", {}, run.slice(0, 8)));
 	const status = el("div", {class: "row"});
-	const trouble = el("div", {});
+	// What went wrong by itself, and what went wrong when it was asked for: the next look does not wipe that away.
+	const looked = el("div", {}), asked = el("div", {});
 	const asks = el("section", {class: "cards", "aria-label": "Questions", hidden: true});
 	const section = (label, more = "") => el("section", {class: "panel " + more, "aria-labelledby": label, hidden: true});
 	const places = {
@@ -22,10 +23,11 @@ export function runView(main, [run, request], {signal, nudge}) {
 	const cancel = twice("Cancel run", "Tap again to cancel the run", async () => {
 		try {
 			await call("POST", runPath(run, "/cancel"));
+			trouble(asked, null);
 			say("Cancel was asked for.");
 			wake();
 		} catch (e) {
-			fill(trouble, errorBox(e));
+			trouble(asked, e);
 		}
 	}, {class: "danger"});
 	let wake = () => {};
@@ -35,9 +37,10 @@ export function runView(main, [run, request], {signal, nudge}) {
 	const revoke = async requestId => {
 		try {
 			await call("DELETE", runPath(run, `/approvals/${encodeURIComponent(requestId)}/grant`));
+			trouble(asked, null);
 			say("It is asked again from now on.");
 		} catch (e) {
-			fill(trouble, errorBox(e));
+			trouble(asked, e);
 		}
 		wake();
 	};
@@ -70,7 +73,7 @@ export function runView(main, [run, request], {signal, nudge}) {
 			listed = true;
 			call("GET", runPath(run, "/artifacts")).then(a => parts.left.show({run, list: a.body.artifacts}), e => {
 				listed = false;
-				fill(trouble, errorBox(e, wake));
+				trouble(looked, e, wake);
 			});
 		}
 	}
@@ -82,11 +85,11 @@ export function runView(main, [run, request], {signal, nudge}) {
 			const r = await snapshot.get(signal);
 			if (r !== null)
 				show(r);
-			fill(trouble);
+			trouble(looked, null);
 		} catch (e) {
 			if (signal.aborted || e.status === 401)
 				return;
-			fill(trouble, errorBox(e, wake));
+			trouble(looked, e, wake);
 			if (e.status === 404)
 				return;
 			wait = 6000;
@@ -100,7 +103,7 @@ export function runView(main, [run, request], {signal, nudge}) {
 	};
 	signal.addEventListener("abort", () => clearTimeout(timer));
 
-	fill(main, el("div", {class: "head"}, el("p", {class: "crumb"}, el("a", {href: "#/"}, "Runs")), title, status), trouble,
+	fill(main, el("div", {class: "head"}, el("p", {class: "crumb"}, el("a", {href: "#/"}, "Runs")), title, status), looked, asked,
 		el("div", {class: "columns"},
 			el("div", {}, asks, places.outcome, places.grants, places.checks, places.changes, timeline.element),
 			el("div", {}, places.task, places.left, places.facts, places.decided)));

@@ -2,7 +2,7 @@
 import {call, polled} from "./api.js";
 import {Deck} from "./cards.js";
 import {Part, button, el, fill, foreign, time} from "./dom.js";
-import {errorBox, pill} from "./sections.js";
+import {pill, trouble} from "./sections.js";
 import {PHASE, REASON} from "./words.js";
 
 function row(r) {
@@ -19,7 +19,7 @@ export function runsView(main, _, {signal, inbox, nudge}) {
 	const first = polled("v1/runs?limit=50");
 	const title = el("h1", {tabindex: "-1"}, "Runs");
 	const asks = el("section", {class: "cards", "aria-label": "Questions", hidden: true});
-	const trouble = el("div", {}), list = el("ul", {class: "plain runs"});
+	const looked = el("div", {}), asked = el("div", {}), list = el("ul", {class: "plain runs"});
 	const more = button("Show older runs", older, {class: "more", hidden: true});
 	const deck = new Deck(asks, {changed: nudge});
 	let newest = [], rest = [], next = null, timer = 0;
@@ -40,8 +40,9 @@ export function runsView(main, _, {signal, inbox, nudge}) {
 			rest = rest.concat(body.runs);
 			next = body.next;
 			draw();
+			trouble(asked, null);
 		} catch (e) {
-			fill(trouble, errorBox(e));
+			trouble(asked, e);
 		}
 		more.disabled = false;
 	}
@@ -65,11 +66,11 @@ export function runsView(main, _, {signal, inbox, nudge}) {
 				if (newest.some(r => r.phase === "awaiting_approval" && !(inbox.pending ?? []).some(q => q.runId === r.runId)))
 					nudge();
 			}
-			fill(trouble);
+			trouble(looked, null);
 		} catch (e) {
 			if (signal.aborted || e.status === 401)
 				return;
-			fill(trouble, errorBox(e, () => { clearTimeout(timer); load(); }));
+			trouble(looked, e, () => { clearTimeout(timer); load(); });
 			wait = 6000;
 		}
 		if (!signal.aborted)
@@ -79,7 +80,7 @@ export function runsView(main, _, {signal, inbox, nudge}) {
 	const hear = pending => deck.show(pending);
 	inbox.heard.add(hear);
 	signal.addEventListener("abort", () => inbox.heard.delete(hear));
-	fill(main, el("div", {class: "head"}, title), trouble, asks, list, more);
+	fill(main, el("div", {class: "head"}, title), looked, asks, list, asked, more);
 	if (inbox.pending !== null)
 		hear(inbox.pending);
 	title.focus({preventScroll: true});
