@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import {test} from "node:test";
 import {parse} from "../../web/page/diff.js";
 import {Frames, Lines, Once} from "../../web/page/stream.js";
-import {EFFECT, REASON, eventWords, seconds, size, webAddress} from "../../web/page/words.js";
+import {ARTIFACT, DECISION, EFFECT, PHASE, REASON, STATUS, eventWords, seconds, size, webAddress} from "../../web/page/words.js";
 import {readFileSync} from "node:fs";
 
 const top = new URL("../../", import.meta.url);
@@ -92,6 +92,13 @@ test("what is no patch is shown all the same", () => {
 test("every reason why a run ends has its words", () => {
 	const names = table("spec/reasons.tab").map(r => r[0]);
 	assert.deepEqual(Object.keys(REASON).sort(), names.sort());
+});
+
+test("every word that an answer may hold has its words", () => {
+	const words = (shape, field) => table("spec/responses.tab").find(r => r[0] === "shape" && r[1] === shape && r[2] === field)[3].replace("word:", "").split(",");
+	for (const [shape, field, known] of [["Run", "status", STATUS], ["Run", "phase", PHASE], ["Run", "artifactKeys[]", ARTIFACT], ["Run", "approvalDecisions[].decision", DECISION]])
+		for (const word of words(shape, field))
+			assert.equal(typeof known[word], "string", `${field} ${word}`);
 });
 
 test("an event has words, whatever its type and data", () => {

@@ -22,6 +22,14 @@ const REFUSAL = {
 	decision_not_offered: [false, "The card does not show all of it, so it can be allowed once only."],
 };
 
+// What the agent says beside. However long it is, the answers stay in reach.
+function said(name, text) {
+	if (text === "")
+		return null;
+	const long = text.length > 320 || text.split("\n").length > 8;
+	return [el("dt", {}, name), el("dd", {}, long ? el("div", {class: "long", tabindex: "0", role: "group", "aria-label": name}, foreign(text)) : foreign(text))];
+}
+
 class Card {
 	constructor(deck, q) {
 		this.deck = deck;
@@ -57,8 +65,7 @@ class Card {
 				" — what you see is not the whole of it, or was changed to be shown. It can be allowed once only."),
 			this.preview,
 			el("dl", {class: "facts"},
-				q.reason !== "" && [el("dt", {}, "Reason"), el("dd", {}, foreign(q.reason))],
-				q.policyReason !== "" && [el("dt", {}, "Why it must ask"), el("dd", {}, foreign(q.policyReason))],
+				said("Reason", q.reason), said("Why it must ask", q.policyReason),
 				el("dt", {}, "Action"), el("dd", {}, foreign(q.actionId === "" ? q.requestId : q.actionId))),
 			el("details", {class: "digest"}, el("summary", {}, "Digest ", el("code", {}, q.digest.slice(0, 12))),
 				el("p", {}, el("code", {}, q.digest)),
