@@ -118,9 +118,9 @@ def configuration(folder, hosts, **push):
 
 
 class Sender:
-    """key: text of the secret, None for none. hosts_file: what stands in /etc/hosts, in a mount namespace (root only)."""
+    """key: text of the secret, None for none. files: {path: text} of what it sees there, in a mount namespace (root only)."""
 
-    def __init__(self, key, hosts=("push.example.net",), contact=CONTACT, hosts_file=None, environ=None, program="pinfold-push", **push):
+    def __init__(self, key, hosts=("push.example.net",), contact=CONTACT, files=None, environ=None, program="pinfold-push", **push):
         self.dir = tempfile.mkdtemp(prefix="pf-push.")
         os.chmod(self.dir, 0o755)
         os.mkdir(self.dir + "/store")
@@ -128,11 +128,13 @@ class Sender:
         self.program, self.secret = os.path.join(BUILD, program), key
         self.data = configuration(self.dir, list(hosts), contact=contact, **push)
         self.environ = environ or {}
-        if hosts_file is not None:
-            with open(self.dir + "/hosts", "w") as f:
-                f.write(hosts_file)
+        if files is not None:
+            for i, text in enumerate(files.values()):
+                with open(f"{self.dir}/file{i}", "w") as f:
+                    f.write(text)
+            mounts = " && ".join(f"mount --bind {self.dir}/file{i} {path}" for i, path in enumerate(files))
             with open(self.dir + "/start", "w") as f:
-                f.write(f"#!/bin/sh\nexec unshare -m sh -c 'mount --bind {self.dir}/hosts /etc/hosts && exec {self.program}'\n")
+                f.write(f"#!/bin/sh\nexec unshare -m sh -c '{mounts} && exec {self.program}'\n")
             os.chmod(self.dir + "/start", 0o755)
             self.program = self.dir + "/start"
         self.log = open(self.dir + "/log", "wb")

@@ -91,15 +91,16 @@ class Request:
 class Service:
     """A push service. What it answers is said by the path of the endpoint, "/201/whatever", or by script[path]; after "gate+" not before the gate is opened."""
 
-    def __init__(self, folder, port=0, keep=True):
+    def __init__(self, folder, port=0, keep=True, host="127.0.0.1"):
         self.requests, self.script, self.connections, self.lock, self.gate = [], {}, 0, threading.Lock(), threading.Event()
         self.tls, self.keep = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), keep
         self.tls.load_cert_chain(folder + "/cert.pem", folder + "/key.pem")
-        self.listener = socket.create_server(("127.0.0.1", port), backlog=64)
+        self.listener = socket.create_server((host, port), backlog=64)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 
     def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
 
     def accept(self):

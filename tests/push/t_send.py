@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """pinfold-push with a store made of a list and a scripted push service: what is sent can be opened by its browser alone, is
 signed, and says nothing; what is answered is told; and nothing else than a push service is ever connected to."""
-import json, os, socket, subprocess, tempfile, time
+import json, os, random, socket, subprocess, tempfile, time
 from service import *
 from sender import *
 
@@ -15,6 +15,7 @@ def check(what, ok, detail=""):
         print(f"FAIL {what}: {detail}", flush=True)
 
 
+MINE = "127." + ".".join(str(random.randint(2, 250)) for _ in range(3))  # another test may be doing the same
 HOST, OTHER = "push.example.net", "other.example.net"
 folder = tempfile.mkdtemp(prefix="pf-push-tls.")
 os.chmod(folder, 0o755)
@@ -144,16 +145,12 @@ def addresses():
     if os.geteuid() != 0:
         print("skipped: /etc/hosts of its own needs root")
         return
-    try:
-        trap = Service(folder, port=443)
-    except OSError as e:
-        print(f"skipped: port 443 of this machine's loopback address is taken ({e.strerror})")
-        return
-    names = {"loop": "127.0.0.1", "loop2": "127.8.9.10", "six": "::1", "mapped": "::ffff:127.0.0.1", "zero": "0.0.0.0", "zero6": "::",
+    trap = Service(folder, port=443, host=MINE)
+    names = {"trap": MINE, "loop": "127.0.0.1", "loop2": "127.8.9.10", "six": "::1", "mapped": "::ffff:127.0.0.1", "zero": "0.0.0.0", "zero6": "::",
              "ten": "10.0.0.1", "shared": "100.64.0.1", "link": "169.254.169.254", "link6": "fe80::1", "local6": "fd00::1", "home": "192.168.1.1",
              "many": "224.0.0.1", "nat64": "64:ff9b::7f00:1", "six4": "2002:7f00:1::"}
-    text = "127.0.0.1 localhost\n" + "".join(f"{a} {n}.example.net\n" for n, a in names.items()) + "127.0.0.1 both.example.net\n::1 both.example.net\n"
-    s = Sender(KEY, hosts=("*.example.net",), ca_file=folder + "/ca.pem", hosts_file=text)
+    text = "127.0.0.1 localhost\n" + "".join(f"{a} {n}.example.net\n" for n, a in names.items()) + f"{MINE} both.example.net\n::1 both.example.net\n"
+    s = Sender(KEY, hosts=("*.example.net",), ca_file=folder + "/ca.pem", files={"/etc/hosts": text})
     for n in [*names, "both"]:
         b = at("201")
         b.endpoint = f"https://{n}.example.net/201/a"
@@ -161,6 +158,47 @@ def addresses():
     check("nobody was connected to", trap.connections == 0, trap.connections)
     s.stop()
     trap.close()
+
+
+class Names:
+    """A name server that says what it likes: of each name first one address, then the other."""
+
+    def __init__(self, at, *answers):
+        self.socket, self.answers, self.asked = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), answers, {}
+        self.socket.bind(at)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                q, who = self.socket.recvfrom(600)
+            except OSError:
+                return
+            end = q.index(b"\0", 12) + 5
+            name, kind, answer = q[12:end - 4], q[end - 3], b""
+            if kind == 1:  # an address of version 4
+                n = self.asked[name] = self.asked.get(name, -1) + 1
+                answer = b"\xc0\x0c\0\x01\0\x01\0\0\0\0\0\x04" + socket.inet_aton(self.answers[n % len(self.answers)])
+            self.socket.sendto(q[:2] + b"\x81\x80\0\x01" + (b"\0\x01" if answer else b"\0\0") + b"\0\0\0\0" + q[12:end] + answer, who)
+
+
+def names():
+    """A name server that changes its mind between any two questions changes nothing: what counts is the socket's address."""
+    if os.geteuid() != 0 or not os.path.exists("/etc/resolv.conf"):
+        print("skipped: a name server of its own needs root")
+        return
+    trap, names = Service(folder, port=443, host=MINE), Names((MINE, 53), MINE, "10.0.0.1", "169.254.169.254")
+    s = Sender(KEY, hosts=("*.example.net",), ca_file=folder + "/ca.pem", files={"/etc/resolv.conf": f"nameserver {MINE}\n", "/etc/hosts": "127.0.0.1 localhost\n",
+                                                                              "/etc/nsswitch.conf": "hosts: files dns\n"})
+    for i in range(9):
+        b = at("201")
+        b.endpoint = f"https://rebind{i % 3}.example.net/201/a"
+        check("a name server that lies", posts(s, b) == ("refused", 0), s.said()[-300:])
+    check("it was asked", len(names.asked) == 3, names.asked)
+    check("nobody was connected to", trap.connections == 0, trap.connections)
+    s.stop()
+    trap.close()
+    names.socket.close()
 
 
 # --- when others are away, and at the end ------------------------------------------------------------------------------------
@@ -217,6 +255,7 @@ check("it still runs", s.p.poll() is None)
 check("it ends with sandboxd", s.stop() == 0)
 certificate()
 addresses()
+names()
 store_away()
 idle()
 print(f"{passed} passed, {failed} failed")
