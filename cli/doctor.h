@@ -74,6 +74,7 @@ bool doctor_metric(struct doctor *d, const char *name, uint64_t *value);
  * byte of the answer. policy: it came with a Content-Security-Policy. 0, or curl's number. */
 struct doctor_call {
 	const char *method, *path, *body;
+	const char *accept; /* NULL: anything */
 	bool anonymous, policy;
 	long status;
 	double gap_ms;

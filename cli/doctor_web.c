@@ -84,7 +84,7 @@ int doctor_http(struct doctor *d, struct doctor_call *call)
 {
 	struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
 	struct arriving a = {.to = &call->answer};
-	char url[2048], bearer[128];
+	char url[2048], bearer[128], accept[128];
 	size_t base = strlen(d->cli->server);
 	struct curl_header *policy;
 	CURL *c = curl_easy_init();
@@ -101,6 +101,10 @@ int doctor_http(struct doctor *d, struct doctor_call *call)
 	}
 	if (call->body != NULL)
 		headers = curl_slist_append(headers, "Content-Type: application/json");
+	if (call->accept != NULL) {
+		snprintf(accept, sizeof accept, "Accept: %s", call->accept);
+		headers = curl_slist_append(headers, accept);
+	}
 	curl_easy_setopt(c, CURLOPT_URL, url);
 	curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -349,6 +353,19 @@ static void kept(struct doctor *d)
 	buf_free(&call.answer);
 }
 
+/* How far apart two parts arrive that left the service pause ms apart. */
+static void judge_gap(struct doctor *d, const struct doctor_call *call, int64_t pause)
+{
+	if (call->gap_ms < (double)pause / GAP_PART)
+		found(d, DOCTOR_ERROR,
+		      "what leaves Pinfold is held until the answer is complete: %.0f ms between two parts that left "
+		      "%lld ms apart",
+		      call->gap_ms, (long long)pause);
+	else
+		found(d, DOCTOR_OK, "%.0f ms between two parts that left %lld ms apart", call->gap_ms,
+		      (long long)pause);
+}
+
 static void buffering(struct doctor *d)
 {
 	struct doctor_call call = {.path = "/v1/front"};
@@ -362,22 +379,31 @@ static void buffering(struct doctor *d)
 		const struct json *v = object(&a, &call), *p = v != NULL ? json_get(v, "pauseMs") : NULL;
 		if (p == NULL || !json_int(p, 1, 60000, &pause))
 			found(d, DOCTOR_SKIPPED, "%ld: no answer in two parts; try again", call.status);
-		else if (call.gap_ms < (double)pause / GAP_PART)
-			found(d, DOCTOR_ERROR,
-			      "what leaves Pinfold is held until the answer is complete: %.0f ms between two parts "
-			      "that left "
-			      "%lld ms apart",
-			      call.gap_ms, (long long)pause);
 		else
-			found(d, DOCTOR_OK, "%.0f ms between two parts that left %lld ms apart", call.gap_ms,
-			      (long long)pause);
+			judge_gap(d, &call, pause);
 	}
 	buf_free(&call.answer);
 }
 
+/* The same two parts as a stream, with the head that streams have. */
 static void events(struct doctor *d)
 {
-	found(d, DOCTOR_SKIPPED, "no run is made for it; web.buffering says whether events leave at once");
+	struct doctor_call call = {.path = "/v1/front", .accept = "text/event-stream"};
+	uint64_t pause;
+
+	if (!doctor_need_token(d))
+		return;
+	if (asked(d, &call)) {
+		const char *text = buf_cstr(&call.answer), *p = text != NULL ? strstr(text, "\"pauseMs\":") : NULL;
+		if (p != NULL)
+			p += strlen("\"pauseMs\":");
+		if (p == NULL || strstr(text, "\"last\":true") == NULL ||
+		    !num_u64(p, strspn(p, "0123456789"), 1, 60000, &pause))
+			found(d, DOCTOR_SKIPPED, "%ld: no stream of two events; try again", call.status);
+		else
+			judge_gap(d, &call, (int64_t)pause);
+	}
+	buf_free(&call.answer);
 }
 
 /* The files beside the API. Not that each is there: that they are served at all, and guarded. */
@@ -457,7 +483,8 @@ const struct doctor_check doctor_web[] = {
      "Apache: remove enablereuse=on; nginx: fastcgi_keep_conn off, and no keepalive in the upstream block", kept},
     {"web.buffering", "what leaves Pinfold arrives at once",
      "lighttpd: server.stream-response-body = 1; Apache: flushpackets=on; nginx: fastcgi_buffering off", buffering},
-    {"web.events", "streams of events arrive at once", "", events},
+    {"web.events", "streams of events arrive at once",
+     "as for web.buffering; whatever else is between the service and its callers must not hold them either", events},
     {"web.page", "the page for paired devices is served",
      "take the page's part of the example over, with its folder and headers (docs/page.md)", page},
     {"provider.ready", "the gateway has address and key for each model profile",

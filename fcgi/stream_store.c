@@ -1,6 +1,6 @@
 /*
  * A connection to stored that never waits: it is made, greeted and, where it is for that, subscribed, a step at each
- * answer. Trusts no frame further than its decoder does. An answer that makes no sense ends the connection, which is
+ * answer. Trusts no frame further than its decoder does. A step that makes no sense ends the connection, which is
  * then made again: whoever asked is told that it was lost.
  */
 #include "fcgi/stream.h"

@@ -1,6 +1,6 @@
 """A store of a few dictionaries that answers the public side's questions, so that it can be tested alone."""
 import array, hashlib, os, socket, struct, threading, time
-from wire import STORE, Writer, Reader, asked_by, blank, frame, unframe, listed
+from wire import STORE, Writer, Reader, asked_by, blank, fields, filled, frame, unframe, listed
 
 QUEUED, RUNNING, CANCELLING, COMPLETED, FAILED, CANCELLED = range(6)
 UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, NOT_TERMINAL, QUEUE_FULL, STORAGE_FULL, CONFLICT = 29, 31, 32, 36, 48, 49, 52
@@ -105,7 +105,8 @@ class Store:
                 n = len(x["events"]) + 1
                 x["events"].append((n, 1700000000000 + n, f"e-{n}", kind, data))
             x["state"] = state if state is not None else x["state"]
-            woken = frame(33, Writer().str(x["tenant"]).str(x["run"]).u8(x["state"]).u64(len(x["events"])), version=STORE)
+            woken = frame(33, filled(fields("store.msg", "WOKEN")[1], dict(tenant=x["tenant"], run=x["run"], state=x["state"],
+                                                                          last_sequence=len(x["events"]))), version=STORE)
             for c in list(self.told):
                 try:
                     c.send(woken)

@@ -340,8 +340,11 @@ def fronts():
         front("Apache with enablereuse", f.url, "web.keep-alive", "warn", "keeps its connections", "enablereuse")
     with Front("nginx", "--without", "fastcgi_buffering") as f:
         front("nginx that buffers", f.url, "web.buffering", "error", "held until", "fastcgi_buffering off")
+        # What streams say of themselves is enough for nginx.
+        front("nginx that buffers, of events", f.url, "web.events", "ok", "ms between", "")
     with Front("lighttpd", "--without", "server.stream-response-body") as f:
         front("lighttpd that buffers", f.url, "web.buffering", "error", "held until", "stream-response-body")
+        front("lighttpd that buffers, of events", f.url, "web.events", "error", "held until", "web.buffering")
     with Front("lighttpd", "--without", "server.document-root") as f:
         front("a page that is not served", f.url, "web.page", "warn", "not served", "example")
     for name in ("apache", "nginx", "lighttpd"):
