@@ -42,7 +42,7 @@ const good = id => typeof id === "string" && ID.test(id);
 self.addEventListener("push", event => {
 	let m = {};
 	try {
-		m = event.data.json();
+		m = event.data.json() ?? {};
 	} catch {
 		// Told that something waits, and not what.
 	}

@@ -117,8 +117,22 @@ export class Agent {
 		if (!await until(() => fs.existsSync(name) || !fs.existsSync(this.root))) throw new Error(`the agent did not do ${JSON.stringify(what)}`);
 		return JSON.parse(fs.readFileSync(name, "utf8"));
 	}
-	ask(...questions) { return this.tell({ do: "ask", questions: questions.map((q) => ({ action_id: "call-" + q.request_id, policy_reason: "the rule", ...q })) }); }
+	// All in one batch, so at most eight. It is not the agent that says that they wait: it is frozen while they do, and does
+	// nothing that it is told before they are over.
+	async ask(...questions) {
+		const n = this.order({ do: "ask", questions: questions.map((q) => ({ action_id: "call-" + q.request_id, policy_reason: "the rule", ...q })) });
+		if (!await until(async () => {
+			if (fs.existsSync(`${this.root}/did/${n}.json`)) return true;
+			const wait = new Set((await snapshot(this.run)).pendingApprovals.map((q) => q.requestId));
+			return questions.every((q) => wait.has(q.request_id));
+		})) throw new Error(`the agent of ${this.run} did not ask ${JSON.stringify(questions).slice(0, 300)}`);
+	}
 	wait(id) { return this.tell({ do: "wait", id }); }
+	// Takes it away, whatever waits.
+	async cancel() {
+		await call("POST", `/v1/runs/${this.run}/cancel`, { token: api });
+		return ended(this.run);
+	}
 	async end(code = 0) {
 		this.order({ do: "end", code });
 		return ended(this.run);
@@ -147,13 +161,18 @@ export class Person {
 		p.context.on("console", (m) => { if (["error", "warning"].includes(m.type()) && !p.may.some((x) => x.test(m.text() + " " + m.location().url))) p.wrong.push(`${m.type()}: ${m.text()} (${m.location().url})`); });
 		p.context.on("weberror", (e) => p.wrong.push("thrown: " + (e.error().stack ?? e.error())));
 		p.context.on("dialog", (d) => { p.wrong.push("dialog: " + d.message()); d.dismiss(); });
-		p.context.on("request", (r) => { p.requests.push(r); if (r.method() === "POST" && r.url().includes("/approvals/")) p.posts.push(r); if (!r.url().startsWith(base + "/") && !r.url().startsWith("blob:" + base)) p.wrong.push("asked " + r.url()); });
+		p.context.on("request", (r) => { p.requests.push(r); if (r.method() === "POST" && r.url().includes("/approvals/")) p.posts.push(r); if (r.url() !== "about:blank" && !r.url().startsWith(base + "/") && !r.url().startsWith("blob:" + base)) p.wrong.push("asked " + r.url()); });
 		await p.context.addInitScript(() => document.addEventListener("securitypolicyviolation", (e) => console.error("policy violated: " + e.violatedDirective + " " + e.blockedURI + " " + e.sample)));
 		if (label) token = await device(label);
 		p.token = token;
 		if (token) await p.context.addCookies([{ name: "pinfold_device", value: token, url: base + "/", httpOnly: true, secure: true, sameSite: "Strict" }]);
 		p.page = await p.context.newPage();
 		return p;
+	}
+	// From here on nothing is forgiven any more: what was under way ends with the page, and has been heard of.
+	async strict() {
+		await this.page.goto("about:blank");
+		this.may = [];
 	}
 	calm(what) { return check(`${what}: no error, no violation, nobody else asked`, this.wrong.length === 0, this.wrong.splice(0)); }
 	async shot(name) {

@@ -1,8 +1,8 @@
 // Every view by axe-core, light and dark, on a phone and on a desk; and a picture of each, for people to look at.
 import fs from "node:fs";
 import { createRequire } from "node:module";
-import { Agent, DESK, PHONE, Person, api, base, call, check, device, part, until } from "./lib.mjs";
-import { card, go, goRun, shown } from "./view.mjs";
+import { Agent, DESK, PHONE, Person, base, check, device, part } from "./lib.mjs";
+import { go, goRun, shown } from "./view.mjs";
 
 const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -59,5 +59,5 @@ export default async (chrome) => {
 			});
 		}
 	}
-	await call("POST", `/v1/runs/${asks.run}/cancel`, { token: api });
+	await asks.cancel();
 };

@@ -1,6 +1,6 @@
 // The service worker: kept where it belongs, and what it makes of pushes, which the browser's own tools deliver here.
 import { Agent, Person, base, check, comes, device, until } from "./lib.mjs";
-import { card, go, shown } from "./view.mjs";
+import { go, shown } from "./view.mjs";
 
 export default async (chrome) => {
 	const p = await Person.come(chrome, { token: await device("notices " + process.pid) });
@@ -23,36 +23,55 @@ export default async (chrome) => {
 		return all.length > 5 && all.every((x) => !x.includes("/v1/"));
 	}));
 
-	const push = (data) => tools.send("ServiceWorker.deliverPushMessage", { origin: base, registrationId: workers[0].registrationId, data: typeof data === "string" ? data : JSON.stringify(data) });
-	const notices = () => p.page.evaluate(async () => (await (await navigator.serviceWorker.ready).getNotifications()).map((n) => ({ title: n.title, body: n.body, tag: n.tag, data: n.data })));
-	const EVIL = "<b>Allow everything</b> rm -rf ~";
+	const deliver = (data) => tools.send("ServiceWorker.deliverPushMessage", { origin: base, registrationId: workers[0].registrationId, data: typeof data === "string" ? data : JSON.stringify(data) });
 	const id = "5c7b161e-bfa0-4aaf-abe4-115b6e82d746";
+	// Once for real. A browser without a desk may take notices away as it likes, so it is told again until one is there.
+	await comes("a push makes a notice", async () => {
+		await deliver({ kind: "card", runId: id, requestId: "q0", tag: "t0", count: 1 });
+		return p.page.evaluate(async () => (await (await navigator.serviceWorker.ready).getNotifications({ tag: "t0" })).some((n) => n.tag === "t0" && n.title !== ""));
+	});
+	// From here on the worker's notices are kept in a list that nobody else touches.
+	const worker = await until(() => p.context.serviceWorkers()[0]);
+	await worker.evaluate(() => {
+		self.kept = new Map();
+		self.made = 0;
+		const now = Object.getPrototypeOf(self.registration);
+		now.showNotification = async (title, o) => { self.made++; self.kept.set(o.tag, { title, body: o.body, tag: o.tag, data: o.data }); };
+		now.getNotifications = async ({ tag } = {}) => [...self.kept.values()].filter((n) => tag === undefined || n.tag === tag).map((n) => ({ ...n, close: () => self.kept.delete(n.tag) }));
+	});
+	const notices = () => worker.evaluate(() => [...self.kept.values()]), made = () => worker.evaluate(() => self.made);
+	// A push, and what came of it: a notice more was made, or none where it is a clear.
+	let told = 0;
+	const push = async (data) => {
+		await deliver(data);
+		if (data.kind === "clear") return;
+		told++;
+		if (!await until(async () => await made() === told)) throw new Error(`no notice of ${JSON.stringify(data)}: ${await made()} of ${told}`);
+	};
+	const EVIL = "<b>Allow everything</b> rm -rf ~";
 	await push({ kind: "card", runId: id, requestId: "q1", tag: "t1", count: 1, title: EVIL, body: EVIL, preview: EVIL });
-	await comes("a question makes a notice", async () => (await notices()).length === 1, notices);
 	let n = await notices();
-	check("with its tag, and where it leads", n[0].tag === "t1" && JSON.stringify(n[0].data).includes(`#/run/${id}/q1`), n);
+	check("a question's has its tag, and where it leads", n.length === 1 && n[0].tag === "t1" && JSON.stringify(n[0].data).includes(`#/run/${id}/q1`), n);
 	check("and not a word that came with it", !JSON.stringify(n).includes("Allow everything") && !JSON.stringify(n).includes("rm -rf"), n);
 	await push({ kind: "card", runId: id, requestId: "q2", tag: "t1", count: 3 });
-	await comes("the next of the same tag takes its place", async () => { const x = await notices(); return x.length === 1 && /3/.test(x[0].body); }, notices);
+	n = await notices();
+	check("the next of the same tag takes its place", n.length === 1 && /3/.test(n[0].body), n);
 	await push({ kind: "card", runId: id, requestId: "q3", tag: "t2", count: 1 });
-	await comes("another tag is another notice", async () => (await notices()).length === 2, notices);
+	check("another tag is another notice", (await notices()).length === 2, await notices());
 	await push({ kind: "clear", runId: id, requestId: "q3", tag: "t2", count: 0 });
 	await comes("clear takes its own away", async () => { const x = await notices(); return x.length === 1 && x[0].tag === "t1"; }, notices);
 	await push({ kind: "summary", tag: "summary", count: 31 });
-	await comes("a summary says how many", async () => (await notices()).some((x) => x.tag === "summary" && /31/.test(x.body)), notices);
-	// What is no message of ours still makes a notice (a browser ends subscriptions that show none), and nothing else.
-	const before = (await notices()).length;
+	check("a summary says how many", (await notices()).some((x) => x.tag === "summary" && /31/.test(x.body)), await notices());
+	// What is no message of ours still makes a notice (a browser ends subscriptions that show none), and says nothing of its own.
 	for (const odd of ["", "not json", "null", "[]", "7", "\"x\"", JSON.stringify({ kind: EVIL, tag: EVIL, count: EVIL, runId: EVIL, requestId: EVIL }),
 		JSON.stringify({ kind: "card", runId: "../../evil", requestId: "<script>", tag: {}, count: 1e99 }), JSON.stringify({ kind: "card", runId: ["x"], tag: null, count: -5 }), "x".repeat(4000)])
 		await push(odd);
-	await push({ kind: "card", runId: id, requestId: "last", tag: "last", count: 1 });
-	await comes("the last one is there", async () => (await notices()).some((x) => x.tag === "last"), notices);
 	n = await notices();
-	check("odd ones say nothing of their own", n.length > before && n.length <= before + 3 && !/Allow everything|evil|script|xxxx|1e\+|undefined|null|NaN|\[object/.test(JSON.stringify(n.map((x) => [x.title, x.body, x.data]))), n);
+	check("odd ones say nothing of their own", n.length === 3 && !/Allow everything|evil|script|xxxx|1e\+|undefined|null|NaN|\[object/.test(JSON.stringify(n.map((x) => [x.title, x.body, x.data]))), n);
 	check("and lead nowhere else", n.every((x) => /"#\/(run\/[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)?)?"/.test(JSON.stringify(x.data))), n);
 	await push({ kind: "clear", tag: "none-of-these", count: 0 });
 	await push({ kind: "card", runId: id, requestId: "z", tag: "z", count: 1 });
-	await comes("a clear of nothing clears nothing", async () => (await notices()).length === n.length + 1, notices);
+	check("a clear of nothing clears nothing", (await notices()).length === n.length + 1, await notices());
 
 	// A tap on a notice: the page that is open goes there.
 	const a = await Agent.start();
@@ -62,7 +81,7 @@ export default async (chrome) => {
 	await p.page.evaluate(() => navigator.serviceWorker.dispatchEvent(new MessageEvent("message", { data: { open: "javascript:window.pwned=1" } })));
 	await p.page.evaluate(() => navigator.serviceWorker.dispatchEvent(new MessageEvent("message", { data: { open: "https://evil.example/" } })));
 	check("and it leads nowhere else", p.page.url().startsWith(base + "/#/run/") && await p.page.evaluate(() => window.pwned === undefined));
-	await a.end();
+	await a.cancel();
 	p.calm("notices");
 	await p.leave();
 };

@@ -50,6 +50,18 @@ export const tap = async (p, id, name) => {
 	}
 };
 
+// What cannot be undone takes two taps, the second a moment later than a double tap would come. between: after the first.
+export const twice = async (p, first, sure, done, between = () => {}) => {
+	const b = p.page.getByRole("button", { name: sure });
+	await press(p, first);
+	await b.first().waitFor();
+	await between();
+	if (!await until(async () => {
+		if (await b.first().isVisible() && await b.first().isEnabled()) await press(p, b.first());
+		return await done();
+	})) throw new Error(`"${sure}" did nothing`);
+};
+
 // Puts the printed code in, by hand.
 export const pair = async (p, code, label) => {
 	await p.page.getByLabel("Pairing code").fill(code);

@@ -1,10 +1,10 @@
 // What a person with a phone does: pairs, watches, decides, and is told the truth when something goes wrong.
 import fs from "node:fs";
 import { Agent, DESK, Person, api, base, call, check, code, comes, device, ended, instance, operator, part, snapshot, until, work } from "./lib.mjs";
-import { card, digest, digestOf, go, goRun, note, pair, press, says, sequences, shown, tap, wholeList } from "./view.mjs";
+import { card, digest, digestOf, go, goRun, pair, press, says, sequences, shown, tap, twice, wholeList } from "./view.mjs";
 
 const NO = /Failed to load resource.*\b(401|404|409|503)\b/;
-let me, label, watched;
+let me, label;
 const runs = [];
 const begin = async (more) => { const a = await Agent.start(more); runs.push(a); return a; };
 
@@ -26,7 +26,7 @@ const pairing = async (chrome) => {
 	check("the printed code pairs, with a cookie that the page cannot read", kept.length === 1 && kept[0].httpOnly && kept[0].secure && kept[0].sameSite === "Strict" &&
 		await me.page.evaluate(() => document.cookie) === "", kept);
 	check("nothing is kept where scripts read", await me.page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }).includes("pfd_")) === false);
-	me.may = [];
+	await me.strict();
 	me.calm("pairing");
 	const other = await Person.come(chrome);
 	other.may = [NO];
@@ -42,9 +42,11 @@ const pairing = async (chrome) => {
 	await other.leave();
 };
 
-// From the question to the screen. The time is told, not judged.
-const question = async () => {
-	watched = await begin();
+const waits = async (a, id) => (await snapshot(a.run)).pendingApprovals.some((q) => q.requestId === id);
+
+// From the question to the screen. The time is told, not judged. And two taps for always.
+const always = async () => {
+	const watched = await begin();
 	await goRun(me, watched.run);
 	await me.page.getByText("Live", { exact: true }).waitFor();
 	const from = Date.now();
@@ -54,13 +56,10 @@ const question = async () => {
 	console.log(`  seen ${Date.now() - from} ms after the agent began to ask, ${Date.now() - asked} ms after it was kept`);
 	check("with all that is said of it", /git status/.test(await card(me, "q1").textContent()) && /to see what changed/.test(await card(me, "q1").textContent()) &&
 		/the rule/.test(await card(me, "q1").textContent()), await card(me, "q1").textContent());
-};
-
-const always = async () => {
 	const seen = await digestOf(me, "q1"), preview = await card(me, "q1").locator("pre").textContent();
 	const before = me.posts.length;
 	check("the first tap decides nothing", await tap(me, "q1", "Always in this run") === 202);
-	check("the agent still waits", (await watched.tell({ do: "poll", id: "q1" })).http === 202);
+	check("the agent still waits", await waits(watched, "q1"));
 	await me.shot("armed");
 	check("the second one decides", await tap(me, "q1", "Tap again: always") === 200 && me.posts.length === before + 2, me.posts.length - before);
 	const told = await watched.wait("q1");
@@ -70,9 +69,18 @@ const always = async () => {
 	const again = await watched.wait("q2");
 	check("the same is not asked again", again.decision === "allow_session" && again.digest === seen && !await card(me, "q2").isVisible(), again);
 	await me.page.getByRole("heading", { name: "Always allowed in this run" }).waitFor();
+	// And back again, with two taps.
+	await twice(me, me.page.getByRole("button", { name: "Take back" }), "Tap again: ask me from now on", () => me.page.getByRole("heading", { name: "Always allowed in this run" }).isHidden());
+	await watched.ask({ request_id: "q3", effect: "execute", preview: "git status" });
+	check("what was taken back is asked again", await shown(me, "q3"));
+	await tap(me, "q3", "Deny");
+	me.calm("two taps");
+	await watched.end();
 };
 
 const once = async () => {
+	const watched = await begin();
+	await goRun(me, watched.run);
 	for (const [id, effect, name, decision, words] of [["o1", "execute", "Allow once", "allow_once", /Allowed once, by this device/], ["o2", "modify", "Deny", "deny", /Denied, by this device/]]) {
 		await watched.ask({ request_id: id, effect, preview: "make " + id });
 		await shown(me, id);
@@ -83,11 +91,14 @@ const once = async () => {
 		await says(`${name}: the card says so`, me, id, words);
 	}
 	me.calm("deciding");
+	await watched.end();
 };
 
 const elsewhere = async (chrome) => {
 	const desk = await Person.come(chrome, { label: label + " desk", size: DESK });
+	const watched = await begin();
 	await go(desk);
+	await goRun(me, watched.run);
 	await watched.ask({ request_id: "e1", effect: "read", preview: "ls e1" });
 	check("two devices see it", await shown(me, "e1") && await shown(desk, "e1"));
 	await tap(desk, "e1", "Allow once");
@@ -97,21 +108,28 @@ const elsewhere = async (chrome) => {
 	await watched.ask({ request_id: "e2", effect: "read", preview: "ls e2" });
 	await shown(me, "e2");
 	await shown(desk, "e2");
-	await me.context.route(/\/v1\/(inbox|runs\/)/, (r) => r.request().method() === "GET" && !r.request().url().endsWith("/approvals") ? r.abort() : r.continue());
+	let free;
+	const held = new Promise((done) => { free = done; });
+	await me.context.route(/\/v1\/(inbox|runs\/)/, async (r) => {
+		if (r.request().method() === "GET" && !r.request().url().endsWith("/approvals")) await held;
+		await r.continue();
+	});
 	await tap(desk, "e2", "Deny");
-	me.may = [NO, /ERR_FAILED/];
+	me.may = [NO];
 	check("a tap that comes second is refused", await tap(me, "e2", "Allow once") === 409);
 	await says("and is told what was decided", me, "e2", /Denied before you, by/);
 	check("the agent got the first", (await watched.wait("e2")).decision === "deny");
+	free();
+	await me.strict();
 	await me.context.unroute(/\/v1\/(inbox|runs\/)/);
-	await until(() => me.page.locator("#offline").isHidden());
-	me.may = [];
 	desk.calm("the other device");
 	await desk.leave();
-	me.wrong.length = 0;
+	await watched.end();
 };
 
 const shortened = async () => {
+	const watched = await begin();
+	await goRun(me, watched.run);
 	await watched.ask({ request_id: "s1", effect: "execute", preview: "echo \u202efr- mr" }, { request_id: "s2", effect: "execute", preview: "x".repeat(15990) + "; rm -rf ~" + "y".repeat(4000) },
 		{ request_id: "s3", effect: "execute", preview: Array.from({ length: 60 }, (_, i) => `line ${i}`).join("\n") }, { request_id: "s4", effect: "execute", preview: " \n " });
 	for (const id of ["s1", "s2", "s4"]) {
@@ -128,11 +146,12 @@ const shortened = async () => {
 	const seen = await digestOf(me, "s2");
 	if (await card(me, "s2").getByRole("button", { name: /Show all/ }).count()) await press(me, card(me, "s2").getByRole("button", { name: /Show all/ }));
 	await tap(me, "s2", "Allow once");
+	for (const id of ["s1", "s3", "s4"]) await tap(me, id, "Deny");
 	const told = await watched.wait("s2");
 	check("allowed once, it is all of it that is allowed", told.decision === "allow_once" && told.digest === seen && seen === digest("execute", "x".repeat(15990) + "; rm -rf ~" + "y".repeat(4000)), told);
-	for (const id of ["s1", "s3", "s4"]) await tap(me, id, "Deny");
 	check("no wider than the phone", await me.wide() === 0, await me.wide());
 	me.calm("shortened texts");
+	await watched.end();
 };
 
 const late = async () => {
@@ -156,12 +175,9 @@ const end = async () => {
 	await a.tell({ do: "write", path: "notes.py", content: "x = 2\ny = 3\n" });
 	await tap(me, "z1", "Allow once");
 	await a.wait("z1");
-	await a.ask({ request_id: "z2", effect: "read", preview: "ls -l" });
-	await shown(me, "z2");
 	const v = await a.end();
 	check("the run completed", v.status === "completed", v);
 	await comes("who watches sees it end", async () => (await me.page.locator(".pill").first().textContent()) === "Completed", () => me.page.locator(".pill").first().textContent());
-	await says("what still waited is over", me, "z2", /over|ended|Expired/);
 	await me.page.getByRole("heading", { name: "Changes" }).waitFor();
 	await me.page.locator(".diff .line.added").first().waitFor();
 	const lines = await me.page.locator(".diff .line.added code, .diff .line.removed code").allTextContents();
@@ -180,16 +196,12 @@ const cancelled = async () => {
 	await shown(me, "c1");
 	await tap(me, "c1", "Stop the run");
 	check("Stop the run: the agent is told to stop", (await a.wait("c1")).decision === "cancel");
-	await press(me, me.page.getByRole("button", { name: "Cancel run" }));
-	const sure = me.page.getByRole("button", { name: "Tap again to cancel the run" });
-	await sure.waitFor();
-	check("one tap cancels nothing", (await snapshot(a.run)).cancelRequested === false);
-	// The second one counts a moment later than a double tap would come.
-	await until(async () => {
-		if (await sure.isVisible()) await press(me, sure);
-		return (await snapshot(a.run)).cancelRequested;
-	});
+	await a.ask({ request_id: "c2", effect: "read", preview: "ls -l" });
+	await shown(me, "c2");
+	await twice(me, me.page.getByRole("button", { name: "Cancel run" }), "Tap again to cancel the run", async () => (await snapshot(a.run)).cancelRequested,
+		async () => check("one tap cancels nothing", (await snapshot(a.run)).cancelRequested === false));
 	check("two do", (await ended(a.run)).status === "cancelled");
+	await says("what still waited is over", me, "c2", /over|ended|Expired/);
 	await comes("the page says so", async () => (await me.page.locator(".pill").first().textContent()) === "Cancelled");
 	me.calm("a cancel");
 };
@@ -223,7 +235,7 @@ const killed = async () => {
 		await tap(me, "k" + n, "Deny");
 	}
 	await comes("nothing more is said of it", () => me.page.locator("#offline").isHidden());
-	me.may = [];
+	await me.strict();
 	await a.end();
 	me.calm("kills");
 };
@@ -241,7 +253,7 @@ const offline = async () => {
 	await me.context.setOffline(false);
 	await a.tell({ do: "event", kind: "note", data: { back: "again" } });
 	await comes("back again by itself", async () => await me.page.locator("#offline").isHidden() && await me.page.getByText('"back": "again"').isVisible(), () => me.page.locator("#main").textContent());
-	me.may = [];
+	await me.strict();
 	await a.end();
 	me.calm("offline");
 };
@@ -301,32 +313,30 @@ const revoked = async () => {
 	check("with nothing left of what it saw", await me.page.locator(".card, .run, .pill, .timeline").count() === 0 && /not paired any more/.test(await me.page.locator("#main").textContent()));
 	await pair(me, code(), label);
 	await me.page.getByRole("heading", { name: "Runs" }).waitFor();
-	check("and can be paired again", true);
-	me.may = [];
+	await me.strict();
 	me.calm("revocation");
 };
 
 const leaving = async () => {
+	me.may = [/\/v1\/push\/subscriptions/]; // nobody set push up here
 	await go(me, "#/devices");
 	await me.page.getByText("this device", { exact: true }).waitFor();
 	check("the devices are listed, with this one", (await me.page.locator("li").filter({ hasText: "this device" }).first().textContent()).includes(label));
 	const row = me.page.locator("li").filter({ hasText: label + " by link" }).first();
-	await press(me, row.getByRole("button", { name: "Revoke" }));
-	const sure = row.getByRole("button", { name: "Tap again to revoke" });
-	await until(async () => {
-		if (await sure.isVisible()) await press(me, sure);
-		return await me.page.locator("li").filter({ hasText: label + " by link" }).getByRole("button").count() === 0;
-	});
+	await twice(me, row.getByRole("button", { name: "Revoke" }), "Tap again to revoke", async () => await me.page.locator("li").filter({ hasText: label + " by link" }).getByRole("button").count() === 0);
 	check("another is revoked with two taps", !(await call("GET", "/v1/devices", { token: api })).json.devices.some((d) => d.label === label + " by link"));
 	await me.shot("devices");
+	await me.strict();
 	me.calm("devices");
 };
 
 export default async (chrome) => {
 	await pairing(chrome);
-	const parts = { question, always, once, elsewhere, shortened, late, end, cancelled, killed, offline, keyboard, revoked, leaving };
+	const parts = { always, once, elsewhere, shortened, late, end, cancelled, killed, offline, keyboard, revoked, leaving };
 	for (const [name, f] of Object.entries(parts)) {
+		const from = Date.now();
 		await part("walk: " + name, () => f(chrome));
+		console.log(`  ${name}: ${((Date.now() - from) / 1000).toFixed(1)} s`);
 		if (me.page) await me.page.screenshot({ path: `${work}/walk-${name}.png`, fullPage: true });
 	}
 	for (const a of runs) call("POST", `/v1/runs/${a.run}/cancel`, { token: api }).catch(() => {});

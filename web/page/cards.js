@@ -113,7 +113,7 @@ class Card {
 			return this.say("There was more to read. Read all of it, then tap again.");
 		}
 		this.busy = true;
-		const focused = document.activeElement;
+		const focused = document.activeElement, here = this.element.contains(focused);
 		this.lock(true);
 		const confirm = decision === "allow_session" ? this.confirm : null;
 		if (confirm === null)
@@ -131,10 +131,9 @@ class Card {
 		} finally {
 			this.busy = false;
 			this.lock(false);
-			if (this.over && this.element.contains(focused))
-				this.note.focus({preventScroll: true});
-			else if (document.activeElement === document.body && this.element.contains(focused))
-				focused.focus({preventScroll: true});
+			// Buttons that were disabled or are gone lost the focus; who acted here and went nowhere since stays here.
+			if (here && document.activeElement === document.body)
+				(this.over ? this.note : focused).focus({preventScroll: true});
 			this.deck.changed();
 		}
 	}
