@@ -1,6 +1,10 @@
 // What of the page needs no browser: node --test tests/page/unit.mjs
 import assert from "node:assert/strict";
 import {test} from "node:test";
+import {runInNewContext} from "node:vm";
+import {Still} from "../../web/page/card-guard.js";
+import {visible} from "../../web/page/dom.js";
+import {codeOf} from "../../web/page/view-pair.js";
 import {parse} from "../../web/page/diff.js";
 import {Frames, Lines, Once} from "../../web/page/stream.js";
 import {ARTIFACT, DECISION, EFFECT, PHASE, REASON, STATUS, eventWords, seconds, size, webAddress} from "../../web/page/words.js";
@@ -128,4 +132,51 @@ test("only https addresses open", () => {
 test("numbers for people", () => {
 	assert.deepEqual([size(999), size(1500), size(2500000)], ["999 bytes", "1.5 kB", "2.5 MB"]);
 	assert.deepEqual([seconds(0.123), seconds(59.9), seconds(180), seconds(190), seconds(7300)], ["0.1 s", "59.9 s", "3 min", "3 min 10 s", "2 h 2 min"]);
+});
+
+test("a tap counts on what has stood still for half a second", () => {
+	const still = new Still();
+	assert.deepEqual([["a", 0], ["a", 499], ["a", 500], ["b", 501], ["b", 1000], ["b", 1001], ["a", 1002], ["a", 1500]].map(([place, now]) => still.at(place, now)),
+		[false, false, true, false, false, true, false, false]);
+});
+
+test("a code as it was typed", () => {
+	for (const typed of ["ABCD2345", "abcd-2345", " AB CD 23 45 "])
+		assert.equal(codeOf(typed), "ABCD2345");
+	for (const typed of ["", "ABCD234", "ABCD23456", "ABCD-234O", "ABCD-2341", "ÄBCD2345"])
+		assert.equal(codeOf(typed), null);
+});
+
+test("what hides or turns is shown by its number", () => {
+	assert.equal(visible("a\u202eb\u200bc\u{e0041}\r\n\td\u0000"), "a‹U+202E›b‹U+200B›c‹U+E0041›‹U+000D›\n\td‹U+0000›");
+	assert.equal(visible("Grüße, שלום 👍🏽 ✔️"), "Grüße, שלום 👍🏽 ✔️");
+});
+
+// The service worker with a browser made of a list.
+async function notices(...messages) {
+	const on = {}, shown = [];
+	const registration = {scope: "https://host/x/", showNotification: async (title, more) => { shown.push({title, ...more}); },
+		getNotifications: async ({tag}) => shown.filter(n => n.tag === tag).map(n => ({close: () => shown.splice(shown.indexOf(n), 1)}))};
+	runInNewContext(readFileSync(new URL("web/sw.js", top), "utf8"), {URL, self: {registration, addEventListener: (name, f) => { on[name] = f; }}});
+	for (const m of messages) {
+		const waits = [];
+		on.push({data: {json: () => JSON.parse(m)}, waitUntil: p => waits.push(p)});
+		await Promise.all(waits);
+	}
+	return shown;
+}
+
+test("a notice is made of ids and numbers", async () => {
+	const card = {kind: "card", runId: "r-1", requestId: "q.1", tag: "-tag_", count: 1};
+	const [one] = await notices(JSON.stringify(card));
+	assert.deepEqual([one.title, one.body, one.tag, one.data.open], ["An agent asks", "A question waits for your answer.", "-tag_", "#/run/r-1/q.1"]);
+	assert.deepEqual(await notices(JSON.stringify(card), JSON.stringify({...card, kind: "clear"})), []);
+	assert.equal((await notices(JSON.stringify(card), JSON.stringify({...card, kind: "clear", tag: "other"}))).length, 1);
+	const [many] = await notices(JSON.stringify({kind: "summary", tag: "s", count: 7}));
+	assert.match(many.body, /^7 more questions wait/);
+	assert.equal(many.data.open, "#/");
+	for (const bad of ["", "no json", "{}", "null", JSON.stringify({...card, runId: "../x", requestId: "<b>", tag: {}, count: "<b>", title: "EVIL", body: "EVIL"})]) {
+		const [n] = await notices(bad);
+		assert.deepEqual([n.title, n.body, n.tag, n.data.open], ["An agent asks", "A question waits for your answer.", "pinfold", "#/"], bad);
+	}
 });

@@ -43,11 +43,17 @@ function soon() {
 	}
 }
 
-new MutationObserver(soon).observe(document.body, {subtree: true, childList: true, attributes: true, characterData: true});
-new ResizeObserver(soon).observe(document.body);
+let looking = false;
+function look() {
+	looking = true;
+	new MutationObserver(soon).observe(document.body, {subtree: true, childList: true, attributes: true, characterData: true});
+	new ResizeObserver(soon).observe(document.body);
+}
 
 // From now on settled(e) says whether e has stood still for half a second.
 export function watch(e) {
+	if (!looking)
+		look();
 	watched.set(e, new Still());
 	soon();
 }
