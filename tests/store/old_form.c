@@ -138,10 +138,14 @@ unsigned ended_rows(const char *state)
 	return n;
 }
 
-enum change { DROP, SPOIL, SPOIL_PENDING, CUT };
-enum { BEHIND_PENDING = 9 /* of the record of a run: a number, an empty text */ };
+/* SPOIL and how many bytes are behind the one that is spoiled. */
+enum change { DROP, CUT, SPOIL };
+enum {
+	BEHIND_PENDING = 9 /* of the record of a run: a number, an empty text */,
+	BEHIND_USED = 1 /* of a capability */
+};
 
-static void row_change(const char *state, const char *table, const char *prefix, size_t n, enum change how)
+static void row_change(const char *state, const char *table, const char *prefix, size_t n, unsigned how)
 {
 	static uint8_t copy[200000];
 	struct opened o = table_of(state, table);
@@ -154,7 +158,7 @@ static void row_change(const char *state, const char *table, const char *prefix,
 	if (k.size < n || memcmp(k.data, prefix, n) != 0)
 		fatal("%s: no row begins with %s", table, prefix);
 	memcpy(copy, v.data, v.size);
-	copy[v.size - 1 - (how == SPOIL_PENDING ? BEHIND_PENDING : 0)] ^= 0x55;
+	copy[v.size - 1 - (how > SPOIL ? (unsigned)how - SPOIL : 0)] ^= 0x55;
 	DBT w = dbt(copy, how == CUT ? v.size - 1 : v.size);
 	must(how == DROP ? c->del(c, 0) : c->put(c, &k, &w, DB_CURRENT), "change");
 	must(c->close(c), "close");
@@ -175,7 +179,12 @@ void row_spoil(const char *state, const char *table, const char *prefix, size_t 
 
 void row_spoil_pending(const char *state, const char *table, const char *prefix, size_t n)
 {
-	row_change(state, table, prefix, n, SPOIL_PENDING);
+	row_change(state, table, prefix, n, SPOIL + BEHIND_PENDING);
+}
+
+void row_spoil_used(const char *state, const char *table, const char *prefix, size_t n)
+{
+	row_change(state, table, prefix, n, SPOIL + BEHIND_USED);
 }
 
 void row_cut(const char *state, const char *table, const char *prefix, size_t n)

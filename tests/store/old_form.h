@@ -15,6 +15,8 @@ void row_drop(const char *state, const char *table, const char *prefix, size_t n
 void row_spoil(const char *state, const char *table, const char *prefix, size_t n);
 /* Of a run without a title: how many questions wait. */
 void row_spoil_pending(const char *state, const char *table, const char *prefix, size_t n);
+/* Of a capability: how many requests were made. */
+void row_spoil_used(const char *state, const char *table, const char *prefix, size_t n);
 /* Takes it away. */
 void row_cut(const char *state, const char *table, const char *prefix, size_t n);
 /* Rows of the index of ended runs. */

@@ -38,7 +38,7 @@ static void findings(void **state)
 	    {"run_by_age", "acme\0", 5, row_drop, "is not in the index by age"},
 	    {"run_open", "acme\0anchor\0", 12, row_drop, "is not in the index of open runs"},
 	    {"run_ended", "0\0", 2, row_drop, "is not in the index of ended runs"},
-	    {"capability", "acme\0anchor\0", 12, row_spoil, "run acme/anchor used"},
+	    {"capability", "acme\0anchor\0", 12, row_spoil_used, "run acme/anchor used"},
 	    {"artifact", "acme\0run-5\0", 11, row_drop, "artifact patch is in its record and not there"},
 	    {"blob", "", 0, row_drop, "there is no blob"},
 	    {"blob_use", "", 0, row_drop, "does not say that it is used so"},
@@ -53,11 +53,29 @@ static void findings(void **state)
 	    {"blob_content", "", 0, row_cut, "the content of blob"},
 	    {"run_open", "acme\0anchor\0", 12, row_cut, "in the index of open runs cannot be read"},
 	    {"meta", "", 0, row_cut, "the store's own record cannot be read"},
+	    {"waiting", "acme\0", 5, row_drop, "question q1 of acme/anchor waits and is not in the index"},
+	    {"waiting", "acme\0", 5, row_spoil, "question q1 of acme/anchor ends at another time"},
+	    {"waiting", "acme\0", 5, row_cut, "question q1 of acme/anchor ends at another time"},
+	    {"approval", "acme\0anchor\0", 12, row_drop, "names q1 of acme/anchor wrongly"},
+	    {"approval", "acme\0anchor\0", 12, row_cut, "an approval of acme/anchor cannot be read"},
+	    {"receipt", "acme\0", 5, row_cut, "a receipt of acme cannot be read"},
 	};
 	static const uint8_t hash[32];
 	struct st_pair_begin code = {.tenant = "acme", .hash = {hash, 32}};
 	struct st_pair_begun begun;
 	assert_int_equal(st_call_pair_begin(admin, &code, NULL, &begun, NULL), ERR_OK);
+	/* A question that waits, and a receipt. */
+	struct st_agent_event q = {.request = "q1",
+				   .digest = {hash, 32},
+				   .data = BYTES("{\"request_id\":\"q1\"}"),
+				   .effect = "execute",
+				   .preview = "make"};
+	struct st_run_create m = rig_run("acme", "called-off");
+	struct st_run_cancel c = {.tenant = "acme", .run = "called-off", .by = "device:gone", .request_id = ""};
+	struct st_run_state a;
+	assert_int_equal(ask_person(gateway, "anchor", &q), ERR_OK);
+	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+	assert_int_equal(FCGI(st_call_run_cancel(fcgi, &c, NULL, &a, NULL)), ERR_OK);
 	care_stop();
 	sh("cp -a %s/store %s/kept", rig.state, rig.state);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

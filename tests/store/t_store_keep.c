@@ -20,7 +20,7 @@
 #include "tests/store/steps.h"
 
 static const long long HOUR = 3600000, DAY = 24 * HOUR;
-enum { KEEP_ARTIFACTS = 2, KEEP_RUNS = 4, KEEP_TOKENS = 3, EVENTS = 1200 };
+enum { KEEP_ARTIFACTS = 2, KEEP_RUNS = 4, KEEP_TOKENS = 3, EVENTS = 1200, RECEIPTS = 150 };
 
 static char clock_file[] = "/tmp/pinfold-clock-XXXXXX";
 static long long offset;
@@ -232,6 +232,61 @@ static void tokens_and_keys(void **state)
 	whole();
 }
 
+static void cancelled_by_device(const char *tenant, const char *run)
+{
+	struct st_run_create m = rig_run(tenant, run);
+	struct st_run_cancel c = {.tenant = tenant, .run = run, .by = "device:gone", .request_id = ""};
+	struct st_run_state a;
+	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
+	assert_int_equal(FCGI(st_call_run_cancel(fcgi, &c, NULL, &a, NULL)), ERR_OK);
+}
+
+static unsigned receipts_of(const char *tenant)
+{
+	struct st_receipt_list m = {.tenant = tenant, .before_receipt = ""};
+	struct st_receipts_are a;
+	struct wire_bytes part;
+	bool bad = false;
+	unsigned n = 0;
+	assert_int_equal(FCGI(st_call_receipt_list(fcgi, &m, NULL, &a, NULL)), ERR_OK);
+	while (wire_list_next(&a.items, &part, &bad))
+		n++;
+	assert_false(bad || a.more);
+	return n;
+}
+
+static unsigned after_pruning(const char *tenant)
+{
+	(void)prune();
+	return receipts_of(tenant);
+}
+
+/* As long as their runs, and no less where those were deleted before. */
+static void receipts(void **state)
+{
+	(void)state;
+	struct st_run_delete d = {.tenant = "acme", .run = "r-0", .by = "x", .request_id = ""};
+	struct st_ok ok;
+	char run[32];
+	cancelled_by_device("acme", "r-first");
+	cancelled_by_device("other", "r-first");
+	later(DAY);
+	for (int i = 0; i < RECEIPTS; i++) {
+		(void)snprintf(run, sizeof run, "r-%d", i);
+		cancelled_by_device("acme", run);
+	}
+	assert_int_equal(FCGI(st_call_run_delete(fcgi, &d, NULL, &ok, NULL)), ERR_OK);
+	later((KEEP_RUNS - 1) * DAY - HOUR);
+	assert_int_equal(after_pruning("acme"), RECEIPTS + 1);
+	later(2 * HOUR);
+	assert_true(WAIT_FOR(after_pruning("acme") == RECEIPTS && after_pruning("other") == 0));
+	assert_int_equal(after_pruning("acme"), RECEIPTS);
+	whole();
+	later(DAY);
+	assert_true(WAIT_FOR(after_pruning("acme") == 0));
+	whole();
+}
+
 /* By itself, while others work, and killed at any moment. */
 static void by_itself(void **state)
 {
@@ -285,6 +340,7 @@ static void a_leap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(ages), cmocka_unit_test(tokens_and_keys),
-					   cmocka_unit_test(by_itself), cmocka_unit_test(a_leap)};
+					   cmocka_unit_test(receipts), cmocka_unit_test(by_itself),
+					   cmocka_unit_test(a_leap)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -18,7 +18,7 @@
 #include "tests/store/old_form.h"
 #include "tests/store/steps.h"
 
-enum { ENDED = 900, OPEN = 20, PRESENT = 3 };
+enum { ENDED = 900, OPEN = 20, WAITING = 30, PRESENT = 3 };
 
 static const uint8_t hash[32] = {4};
 
@@ -57,12 +57,32 @@ static void fill(void)
 	token("good");
 	token("bad");
 	revoke_token("bad");
+	for (int i = 0; i < WAITING; i++) {
+		(void)snprintf(id, sizeof id, "q%02d", i);
+		struct st_agent_event q = {.request = id,
+					   .digest = {hash, 32},
+					   .data = BYTES("{\"request_id\":\"q\"}"),
+					   .effect = "execute",
+					   .preview = "make"};
+		if (i == 0)
+			assert_int_equal(rig_running(fcgi, steward, "acme", "asks", 3), ERR_OK);
+		assert_int_equal(ask_person(gateway, "asks", &q), ERR_OK);
+	}
+}
+
+static uint32_t waiting(void)
+{
+	struct st_inbox_get m = {.tenant = "acme", .after_run = "", .after_request = ""};
+	struct st_inbox_is is;
+	assert_int_equal(FCGI(st_call_inbox_get(fcgi, &m, NULL, &is, NULL)), ERR_OK);
+	return is.waiting;
 }
 
 static void all_there(void)
 {
 	char id[32];
 	struct st_run_state a;
+	assert_int_equal(waiting(), WAITING);
 	for (int i = 0; i < ENDED + OPEN; i += 50) {
 		(void)snprintf(id, sizeof id, "run-%d", i);
 		assert_int_equal(run_is(id).finished, i < ENDED);
@@ -83,7 +103,7 @@ static void old_becomes_new(void **state)
 	fill();
 	assert_int_equal(rig_stop(&rig, SIGTERM), 0);
 	assert_int_equal(ended_rows(rig.state), ENDED);
-	assert_int_equal(old_form(rig.state), ENDED + OPEN + 2);
+	assert_int_equal(old_form(rig.state), ENDED + OPEN + 1 + 2);
 	assert_int_equal(form_of(rig.state), 0);
 	/* Killed at moments that move through the start. */
 	unsigned kills = 0;
