@@ -14,7 +14,7 @@ let leave = new AbortController();
 let paired = false, reachedAt = null, waiting = 0;
 
 // What waits for an answer in all runs. Views hear of it; the title and the badge show how many.
-const inbox = {pending: null, seconds: 2, asked: 0, heard: new Set()};
+const inbox = {pending: null, count: 0, seconds: 2, asked: 0, heard: new Set()};
 const box = polled("v1/inbox?limit=50");
 let timer = 0, asking = false;
 
@@ -41,6 +41,7 @@ async function ask() {
 		const found = await box.get();
 		if (found !== null) {
 			inbox.pending = found.pending;
+			inbox.count = found.count;
 			inbox.seconds = found.pollSeconds;
 			tell(found.count);
 			for (const hear of inbox.heard)

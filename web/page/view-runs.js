@@ -3,7 +3,7 @@ import {call, polled} from "./api.js";
 import {Deck} from "./cards.js";
 import {Part, button, el, fill, foreign, time} from "./dom.js";
 import {pill, trouble} from "./sections.js";
-import {PHASE, REASON} from "./words.js";
+import {PHASE, REASON, plural} from "./words.js";
 
 function row(r) {
 	const more = r.terminalReason && r.terminalReason !== "completed" ? REASON[r.terminalReason]?.[0] ?? r.terminalReason :
@@ -77,10 +77,16 @@ export function runsView(main, _, {signal, inbox, nudge}) {
 			timer = setTimeout(load, wait || halfway());
 	}
 	signal.addEventListener("abort", () => clearTimeout(timer));
-	const hear = pending => deck.show(pending);
+	const others = el("p", {class: "meta others", hidden: true});
+	const hear = pending => {
+		deck.show(pending);
+		const n = inbox.count - pending.length;
+		others.textContent = `${plural(n, "more question waits", "more questions wait")}; they come up as these are answered.`;
+		others.hidden = n <= 0;
+	};
 	inbox.heard.add(hear);
 	signal.addEventListener("abort", () => inbox.heard.delete(hear));
-	fill(main, el("div", {class: "head"}, title), looked, asks, list, asked, more);
+	fill(main, el("div", {class: "head"}, title), looked, asks, others, list, asked, more);
 	if (inbox.pending !== null)
 		hear(inbox.pending);
 	title.focus({preventScroll: true});
