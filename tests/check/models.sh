@@ -49,6 +49,20 @@ box|-DBREAK_USED_AGAIN|holds||assertion violated
 box|-DBREAK_KILL_FORGOTTEN|holds||assertion violated ( !(awaited[1])
 box|-DBREAK_NO_SWEEP|holds||assertion violated
 box||ends|/^killed/s/go:quarantined/keep/|non-progress cycle
+approval||holds||
+approval|-DFAULTS=0|ends||
+approval|-DBREAK_ANSWER_FIRST|holds||assertion violated ((d_q[0]==1)
+approval|-DBREAK_SECOND_WINS|holds||assertion violated
+approval|-DBREAK_DEVICE_REMEMBERED|holds||assertion violated ( !(told_revoked)
+approval|-DBREAK_GRANT_APART|holds||assertion violated ((( !(granted)
+approval|-DBREAK_END_LEAVES|holds||assertion violated (((agent_done
+approval||holds|/^expired/s/refuse:approval_expired/keep/|assertion violated
+wait||holds||
+wait|-DFAULTS=1|ends||
+wait|-DBREAK_NOBODY_LOOKS|holds||assertion violated ( !(frozen)
+wait|-DBREAK_NO_RESYNC|holds||assertion violated ( !(frozen)
+wait|-DBREAK_CALL_UNSEEN|holds||assertion violated  !(frozen)
+wait|-DBREAK_TERM_FROZEN|holds||assertion violated
 T
 }
 
@@ -60,6 +74,7 @@ bad() { failed=$((failed + 1)); printf '  FAIL  %s\n' "$*"; }
 verify() {
 	local model=$1 flags=$2 mode=$3 change=$4 define=-DSAFETY option= table=run
 	[ "$model" != box ] || table=sandbox
+	[ "$model" != approval ] || table=approval
 	[ "$mode" = holds ] || define=-DNP option=-l
 	rm -f "$work"/*
 	cp "$top"/spec/models/*.pml "$work/" && sed -E "$change" "$top/spec/$table.fsm" >"$work/$table.fsm" || return 1
