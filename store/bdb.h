@@ -1,6 +1,6 @@
 /*
- * What the files that speak Berkeley DB (env.c, txn.c, clock.c, care.c) share. Nothing else includes this,
- * and nothing else in the project includes <db.h>.
+ * What the files that speak Berkeley DB (env.c, txn.c, clock.c, push_clock.c, care.c) share. Nothing else includes
+ * this, and nothing else in the project includes <db.h>.
  */
 #ifndef STORE_BDB_H
 #define STORE_BDB_H
@@ -30,6 +30,8 @@ struct store {
 	uint64_t checkpointed;           /* timer_ms */
 	uint64_t checkpoint_at;          /* the same by the clock; 0: not in this life */
 	uint64_t now, highest, recorded; /* clock.c */
+	uint64_t tick, tick_base;        /* push_clock.c */
+	uint32_t push_minute, push_hour; /* of all tenants */
 	uint64_t leapt;                  /* timer_ms of the clock's last leap forward; 0: none */
 	uint64_t commits, flushes, looked;
 	struct figures figures;

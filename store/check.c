@@ -7,12 +7,15 @@
 #include "lib/digest.h"
 #include "lib/names.h"
 #include "store/blobs.h"
+#include "store/push_clock.h"
 #include "store/run_gone.h"
 #include "store/t_approval.h"
 #include "store/t_artifact.h"
 #include "store/t_capability.h"
 #include "store/t_event.h"
+#include "store/t_push.h"
 #include "store/t_tenant.h"
+#include "store/t_token.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -446,12 +449,71 @@ static void a_key_by_age(struct check *c, struct wire_bytes key, struct wire_byt
 		finding(c, "the index by age names the idempotency key %s of %s wrongly", name, tenant);
 }
 
+/* --- push ----------------------------------------------------------------------------------------- */
+
+static void a_subscription(struct check *c, struct wire_bytes key, struct wire_bytes value)
+{
+	struct rec_push_subscription r;
+	struct rec_token token;
+	const char *tenant = key_part(&key), *id = key_part(&key);
+	if (!rec_get_push_subscription(value.p, value.n, &r) || r.p256dh.n == 0 || r.auth.n == 0) {
+		finding(c, "the push subscription of %s of %s cannot be read", id, tenant);
+		return;
+	}
+	bool there = token_get(c->t, id, &token);
+	settle(c, NULL);
+	if (!there || strcmp(token.tenant, tenant) != 0)
+		finding(c, "the push subscription of %s of %s, which is no device", id, tenant);
+	struct key due = push_due_key(r.due, tenant, id);
+	if (r.due != 0 && !has(c, T_PUSH_DUE, &due))
+		finding(c, "the push subscription of %s of %s is not in the index of those due", id, tenant);
+}
+
+static void a_push(struct check *c, struct wire_bytes key, struct wire_bytes value)
+{
+	struct rec_push r;
+	struct rec_push_subscription s;
+	const char *tenant = key_part(&key), *id = key_part(&key);
+	if (!rec_get_push(value.p, value.n, &r) || r.kind >= PUSH_KIND__COUNT)
+		finding(c, "a push to %s of %s cannot be read", id, tenant);
+	bool there = subscription_get(c->t, tenant, id, &s);
+	settle(c, NULL);
+	if (!there)
+		finding(c, "a push to %s of %s, which has no subscription", id, tenant);
+	else if (s.due == 0)
+		finding(c, "a push to %s of %s, which is never due", id, tenant);
+}
+
+static void a_push_due(struct check *c, struct wire_bytes key, struct wire_bytes value)
+{
+	struct rec_push_due r;
+	struct rec_push_subscription s;
+	uint64_t due = key_u64(&key);
+	const char *tenant = key_part(&key), *id = key_part(&key);
+	bool there = subscription_get(c->t, tenant, id, &s);
+	settle(c, NULL);
+	if (!rec_get_push_due(value.p, value.n, &r) || !there || s.due != due)
+		finding(c, "the index of pushes due names %s of %s wrongly", id, tenant);
+}
+
+static void a_budget(struct check *c, struct wire_bytes key, struct wire_bytes value)
+{
+	struct rec_push_budget r;
+	if (!rec_get_push_budget(value.p, value.n, &r) || r.log.n % 16 != 0)
+		finding(c, "the push budget of \"%s\" cannot be read", key_part(&key));
+}
+
+/* --- the store itself ----------------------------------------------------------------------------- */
+
 static void a_clock(struct check *c, struct wire_bytes key, struct wire_bytes value)
 {
 	struct rec_clock r;
 	struct audit_mark mark;
 	const char *name = key_part(&key);
-	if (strcmp(name, "audit") == 0 ? !audit_mark_get(c->t, &mark) : !rec_get_clock(value.p, value.n, &r))
+	bool sound = strcmp(name, "audit") == 0  ? audit_mark_get(c->t, &mark)
+		     : strcmp(name, "push") == 0 ? push_clock_sound(c->t)
+						 : rec_get_clock(value.p, value.n, &r);
+	if (!sound)
 		finding(c, "the record \"%s\" of the clock cannot be read", name);
 }
 
@@ -494,6 +556,10 @@ static check_row *const rows_of[T__COUNT] = {
     [T_CLOCK] = a_clock,
     [T_OPERATION] = an_operation,
     [T_META] = a_meta,
+    [T_PUSH_SUBSCRIPTION] = a_subscription,
+    [T_PUSH] = a_push,
+    [T_PUSH_DUE] = a_push_due,
+    [T_PUSH_BUDGET] = a_budget,
 };
 
 static bool one(void *with, struct wire_bytes key, struct wire_bytes value)

@@ -9,6 +9,7 @@
 #include "lib/num.h"
 #include "lib/own.h"
 #include "store/bdb.h"
+#include "store/push_clock.h"
 #include "store/upgrade.h"
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 enum { CACHE_BYTES = 16 << 20, LOG_FILE = 2 << 20, LOG_BUFFER = 512 << 10, TXN_MAX = 32 };
+enum { PUSH_MINUTE = 10, PUSH_HOUR = 30 /* where the configuration says nothing */ };
 enum { CHECKPOINT_MS = 1000, CHECKPOINT_KB = 4096, LOOK_COMMITS = 64 };
 #ifndef CIFS_SUPER_MAGIC
 #define CIFS_SUPER_MAGIC 0xFF534D42
@@ -33,11 +35,32 @@ enum { CHECKPOINT_MS = 1000, CHECKPOINT_KB = 4096, LOOK_COMMITS = 64 };
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif
 
-const char *const table_names[T__COUNT] = {
-    "tenant",   "token",     "run",       "run_by_age",   "run_open", "capability",  "event",
-    "approval", "artifact",  "blob",      "blob_content", "blob_use", "idempotency", "idempotency_by_age",
-    "clock",    "operation", "run_ended", "meta",         "pairing",  "grant",       "waiting",
-    "receipt"};
+const char *const table_names[T__COUNT] = {"tenant",
+					   "token",
+					   "run",
+					   "run_by_age",
+					   "run_open",
+					   "capability",
+					   "event",
+					   "approval",
+					   "artifact",
+					   "blob",
+					   "blob_content",
+					   "blob_use",
+					   "idempotency",
+					   "idempotency_by_age",
+					   "clock",
+					   "operation",
+					   "run_ended",
+					   "meta",
+					   "pairing",
+					   "grant",
+					   "waiting",
+					   "receipt",
+					   "push_subscription",
+					   "push",
+					   "push_due",
+					   "push_budget"};
 
 /* Berkeley DB repeats itself hundreds of times on a full disk; it calls back without our pointer,
  * hence the file-static budget: eight lines a minute. */
@@ -230,6 +253,7 @@ struct store *store_open_at(const char *state_dir, const char *name)
 	struct store *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		fatal("no memory for the store");
+	store_push_limits(s, 0, 0);
 	s->dir = open_dir(state_dir, name);
 	s->lock = take_lock(s->dir);
 	char home[300];
@@ -240,12 +264,14 @@ struct store *store_open_at(const char *state_dir, const char *name)
 	open_tables(s);
 	floor_open(&s->floor);
 	clock_open(s);
+	push_clock_open(s);
 	schema_upgrade(s);
 	struct txn t;
 	struct key all = {.n = 0};
 	txn_init(&t, s, NULL);
 	table_scan(&t, T_RUN_BY_AGE, &all, NULL, count_row, &s->figures);
 	table_scan(&t, T_IDEMPOTENCY, &all, NULL, count_key, &s->figures.keys);
+	table_scan(&t, T_PUSH_SUBSCRIPTION, &all, NULL, count_key, &s->figures.subscriptions);
 	operations_open(&s->operations, &t);
 	queues_open(&s->queues, &t);
 	blobs_open(&s->blobs, s->dir, &t);
@@ -318,6 +344,7 @@ bool store_owes(const struct store *s)
 void store_turn(struct store *s)
 {
 	clock_turn(s);
+	push_clock_turn(s);
 	floor_turn(&s->floor);
 }
 
@@ -359,6 +386,12 @@ bool store_gave_way(struct store *s)
 void store_audit(struct store *s, struct audit *a)
 {
 	s->audit = a;
+}
+
+void store_push_limits(struct store *s, uint32_t minute, uint32_t hour)
+{
+	s->push_minute = minute != 0 ? minute : PUSH_MINUTE;
+	s->push_hour = hour != 0 ? hour : PUSH_HOUR;
 }
 
 struct blobs *store_blobs(struct store *s)

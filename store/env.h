@@ -52,6 +52,8 @@ bool store_roomy(struct store *s);
 bool store_gave_way(struct store *s);
 struct blobs *store_blobs(struct store *s);
 struct operations *store_operations(struct store *s);
+/* How many pushes of all tenants may go out; 0: as many as by default. */
+void store_push_limits(struct store *s, uint32_t minute, uint32_t hour);
 /* How many runs of this tenant are queued. */
 uint64_t store_queued(const struct store *s, const char *tenant);
 struct audit;

@@ -3,6 +3,7 @@
 #include "lib/num.h"
 #include "lib/token.h"
 #include "store/op.h"
+#include "store/pushes.h"
 #include "store/t_tenant.h"
 #include "store/t_token.h"
 #include <string.h>
@@ -121,6 +122,7 @@ static enum err op_token_revoke(struct txn *t, const struct st_token_revoke *m, 
 	r.revoked = true;
 	r.revoked_at = t->now;
 	token_put(t, m->token_id, &r);
+	(void)push_gone(t, m->tenant, m->token_id);
 	struct audit_line l = {
 	    .event = AUDIT_TOKEN_REVOKE,
 	    .tenant = m->tenant,

@@ -9,6 +9,7 @@
 #include "lib/secret.h"
 #include "lib/token.h"
 #include "store/op.h"
+#include "store/pushes.h"
 #include "store/t_pairing.h"
 #include "store/t_tenant.h"
 #include "store/t_token.h"
@@ -245,6 +246,7 @@ static enum err op_device_revoke(struct txn *t, const struct st_device_revoke *m
 	r.revoked = true;
 	r.revoked_at = t->now;
 	token_put(t, kept, &r);
+	(void)push_gone(t, m->tenant, kept);
 	struct audit_line l = {.event = AUDIT_DEVICE_REVOKE,
 			       .tenant = m->tenant,
 			       .actor = m->by,

@@ -7,7 +7,7 @@
 #include "store/t_run.h"
 #include <errno.h>
 
-enum { TEXT_MAX = 60000, PROCESSES = 3 };
+enum { TEXT_MAX = 60000, PROCESSES = 4 };
 
 static void head(struct buf *b, const char *name, const char *type, const char *help)
 {
@@ -35,7 +35,7 @@ static void put_runs(struct buf *b, const struct figures *f)
 /* Seen from here a process is up while it has a connection. This one answers, so it is. */
 static void put_processes(struct buf *b, const struct server *sv)
 {
-	static const char *const names[PROCESSES] = {"fcgi", "gateway", "steward"};
+	static const char *const names[PROCESSES] = {"fcgi", "gateway", "steward", "push"};
 	unsigned connections[PROCESSES] = {0};
 	for (const struct st_from *c = sv->clients; c != NULL; c = c->next)
 		for (int i = 0; i < PROCESSES; i++)
@@ -85,6 +85,13 @@ void st_on_metrics(struct st_from *from, uint64_t op, const struct st_metrics *m
 	one(&b, "pinfold_store_floor_bytes", "gauge", "New work is refused below so many free bytes.", s.floor_bytes);
 	one(&b, "pinfold_audit_lost_total", "counter", "Lines that could not be written into the audit log.",
 	    audit_lost(sv->audit));
+	one(&b, "pinfold_push_subscriptions", "gauge", "Devices that have push.", (uint64_t)s.figures.subscriptions);
+	one(&b, "pinfold_pushes_sent_total", "counter", "Pushes that a push service took.", s.figures.pushes_sent);
+	one(&b, "pinfold_pushes_failed_total", "counter", "Attempts to push that failed.", s.figures.pushes_failed);
+	one(&b, "pinfold_pushes_held_total", "counter", "Questions that had no push, for there were too many.",
+	    s.figures.pushes_held);
+	one(&b, "pinfold_push_evicted_total", "counter", "Devices that lost push, for their service did not take it.",
+	    s.figures.pushes_evicted);
 	put_processes(&b, sv);
 	put_refusals(&b, sv);
 	if (buf_failed(&b)) {

@@ -4,6 +4,7 @@
 #include "lib/die.h"
 #include "lib/num.h"
 #include "store/env.h"
+#include "store/pushes.h"
 #include "store/run_gone.h"
 #include "store/t_event.h"
 #include "store/t_idempotency.h"
@@ -138,6 +139,9 @@ static bool prune_tokens(struct prune *p, struct txn *t, struct pruned *out)
 	table_scan(t, T_TOKEN, &all, p->token[0] != '\0' ? &from : NULL, old_token, &g);
 	for (unsigned i = 0; i < g.n; i++) {
 		struct key k = key_prefix(g.old[i], NULL);
+		struct rec_token r;
+		if (token_get(t, g.old[i], &r))
+			(void)push_gone(t, r.tenant, g.old[i]);
 		if (table_del(t, T_TOKEN, &k))
 			out->tokens++;
 	}

@@ -5,6 +5,7 @@
 #include "lib/digest.h"
 #include "lib/json.h"
 #include "store/env.h"
+#include "store/pushes.h"
 #include "store/run_end.h"
 #include "store/t_event.h"
 #include <errno.h>
@@ -120,6 +121,7 @@ enum err question_step(struct txn *t, const char *tenant, const char *run, struc
 	q->decided_at = t->now;
 	approval_put(t, tenant, run, request, q);
 	r->pending -= r->pending > 0;
+	push_over(t, tenant, run, request);
 	why = why != NULL ? why : told[ev].why;
 	tell(t, tenant, run, r, request, q, told[ev].type, why);
 	if (why != NULL)
@@ -178,6 +180,7 @@ enum err question_ask(struct txn *t, const char *tenant, const char *run, struct
 	enum approval_event ev = fate(t, tenant, run, r, &q, &why);
 	if (ev == APPROVAL_EV_ASK) {
 		approval_put(t, tenant, run, m->request, &q);
+		push_asked(t, tenant, run, m->request, &q);
 		move(t, tenant, run, r, COURSE_EV_ASK);
 		return ERR_OK;
 	}

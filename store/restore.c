@@ -6,6 +6,7 @@
  *    can still be read and is the one that was backed up, or else by its audit log, without a gap since the backup.
  *    What either of them revoked stays so. Where neither can tell, all tokens are revoked, unless the operator
  *    keeps them;
+ *  - nothing that was to be pushed is: it was, or it is about what is over;
  *  - the latest moment ever acted upon is that of both stores, so what had expired stays expired.
  * Here the backup becomes a store of its own beside the one in use. Root, whose folder that is, exchanges the two
  * (cli/store_restore.c).
@@ -19,6 +20,7 @@
 #include "store/audit.h"
 #include "store/env.h"
 #include "store/offline.h"
+#include "store/pushes.h"
 #include "store/run_end.h"
 #include "store/t_capability.h"
 #include "store/t_pairing.h"
@@ -241,6 +243,14 @@ static void drop_codes(struct store *s)
 	commit(&t);
 }
 
+static void drop_pushes(struct store *s)
+{
+	struct txn t;
+	txn_init(&t, s, NULL);
+	pushes_drop(&t);
+	commit(&t);
+}
+
 static unsigned revoke_tokens(struct store *s, struct token_page *p)
 {
 	unsigned revoked = 0;
@@ -256,6 +266,7 @@ static unsigned revoke_tokens(struct store *s, struct token_page *p)
 			r.revoked = true;
 			r.revoked_at = t.now;
 			token_put(&t, p->id[i], &r);
+			(void)push_gone(&t, r.tenant, p->id[i]);
 			revoked++;
 		}
 		commit(&t);
@@ -360,6 +371,7 @@ int restore(const char *state_dir, const char *log_dir, bool keep_tokens)
 	audit_adopt(a, s);
 	store_audit(s, a);
 	mark(s, &old);
+	drop_pushes(s); /* before the end of the runs would have their questions retracted */
 	unsigned runs = end_runs(s);
 	struct token_page *p = calloc(1, sizeof *p);
 	if (p == NULL)

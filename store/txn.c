@@ -136,6 +136,11 @@ void figures_add(struct figures *to, const struct figures *adds)
 	to->events += adds->events;
 	to->truncated += adds->truncated;
 	to->consumed += adds->consumed;
+	to->subscriptions += adds->subscriptions;
+	to->pushes_sent += adds->pushes_sent;
+	to->pushes_failed += adds->pushes_failed;
+	to->pushes_held += adds->pushes_held;
+	to->pushes_evicted += adds->pushes_evicted;
 }
 
 void txn_free(struct txn *t)

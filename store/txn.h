@@ -38,6 +38,10 @@ enum table {
 	T_GRANT,
 	T_WAITING,
 	T_RECEIPT,
+	T_PUSH_SUBSCRIPTION,
+	T_PUSH,
+	T_PUSH_DUE,
+	T_PUSH_BUDGET,
 	T__COUNT
 };
 extern const char *const table_names[T__COUNT];

@@ -50,7 +50,9 @@ static int make_conf(const struct rig *r)
 			      .audit_generations = r->audit_generations,
 			      .keep_artifacts_days = r->keep_artifacts_days,
 			      .keep_runs_days = r->keep_runs_days,
-			      .keep_tokens_days = r->keep_tokens_days};
+			      .keep_tokens_days = r->keep_tokens_days,
+			      .push_per_minute = r->push_per_minute,
+			      .push_per_hour = r->push_per_hour};
 	if (fd < 0)
 		fatal("memfd: %m");
 	frame(fd, buf, cf_put_global(buf, sizeof buf, 0, &g));

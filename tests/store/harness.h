@@ -23,6 +23,7 @@ struct rig {
 	bool audit_redact;
 	uint32_t audit_max_bytes, audit_generations; /* 0: the defaults */
 	uint32_t keep_artifacts_days, keep_runs_days, keep_tokens_days;
+	uint32_t push_per_minute, push_per_hour; /* 0: the defaults */
 };
 
 /* Makes the folder (below parent, NULL: /tmp) and the sockets. rig_start may be called again after a stop. */

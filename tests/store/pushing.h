@@ -1,0 +1,55 @@
+/* What the tests of Web Push in the store share: devices with push, questions, and a process that sends nothing. */
+#ifndef TESTS_STORE_PUSHING_H
+#define TESTS_STORE_PUSHING_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "gen/limits.h"
+#include "tests/store/settable.h"
+#include "tests/store/steps.h"
+
+enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
+#define PUSHING(call) RIG_AS(RIG_PUSH, call)
+
+extern struct ask *push;
+
+/* settable_setup, and the connection of role push; the timer stands a day ahead, so that it may also be set back. */
+int pushing_setup(void **state);
+int pushing_teardown(void **state);
+/* Time passes, for clock and timer. */
+void pass(long long ms);
+/* As a clock that was set: the timer goes on as it did. */
+void step_clock(long long ms);
+/* What time it is there. */
+uint64_t there(void);
+/* stored is killed and started again; as by a new start of the machine, whose timer begins anew, if anew. */
+void restart(bool anew);
+/* Role push says its key: 65 bytes that begin with 4 and then this letter. */
+void ready(char key);
+
+void device(const char *tenant, const char *id, uint64_t expires_at);
+/* It subscribes, at an endpoint of its own. */
+enum err subscribe(const char *tenant, const char *id);
+enum err subscribe_at(const char *tenant, const char *id, const char *endpoint);
+bool subscribed(const char *tenant, const char *id);
+void revoke_device(const char *tenant, const char *label);
+
+/* A run whose agent works; its question. */
+void working(const char *tenant, const char *run);
+void question(const char *tenant, const char *run, const char *request);
+enum err decided(const char *tenant, const char *run, const char *request);
+/* How many of a run's questions wait. */
+unsigned cards(const char *tenant, const char *run);
+
+/* What is handed out next: its kind; 'n' nothing. */
+char next(struct st_push_is *a);
+enum err done(const struct st_push_is *a, uint8_t outcome, uint32_t retry_after);
+/* Everything that is due is sent; the kinds, 'c' card, 'x' clear, 's' summary, in their order. */
+const char *send_all(void);
+/* How many records do not fit together; says which. */
+unsigned findings(void);
+#endif
