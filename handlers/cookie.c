@@ -27,10 +27,11 @@ bool cookie_find(const struct arrival *in, char token[PRINCIPAL_TOKEN_LEN + 1])
 	return found == 1;
 }
 
-char *cookie_set(struct arena *a, const struct arrival *in, const char *token, uint64_t seconds)
+bool cookie_set(const struct arrival *in, const char *token, uint64_t seconds, char out[COOKIE_BYTES])
 {
-	return arena_printf(a, "%s%s; Path=%s; Max-Age=%llu; HttpOnly; Secure; SameSite=Strict", name, token,
-			    in->mount[0] != '\0' ? in->mount : "/", (unsigned long long)seconds);
+	int n = snprintf(out, COOKIE_BYTES, "%s%s; Path=%s; Max-Age=%llu; HttpOnly; Secure; SameSite=Strict", name,
+			 token, in->mount[0] != '\0' ? in->mount : "/", (unsigned long long)seconds);
+	return n > 0 && n < COOKIE_BYTES;
 }
 
 /* A name that a browser takes for this machine itself, with or without a port. */

@@ -100,22 +100,18 @@ static bool shows(const char *label)
 	return !buf_failed(&b) && !changed && text_words(label, n);
 }
 
-/* The answer, and the only time that the credential is told. */
+/* The answer in b, which is ready for it, and the only time that the credential is told. */
 static void tell(struct request *rq, struct reply *rp, const char *label, const struct st_paired *done,
-		 const char *token, bool as_cookie)
+		 const char *token, bool as_cookie, struct buf *b)
 {
 	uint64_t now = clock_ms(), seconds = COOKIE_SECONDS;
-	char *cookie = NULL;
-	own_buf struct buf b;
+	char cookie[COOKIE_BYTES];
 	struct jw w;
-	buf_init(&b, 4096);
 	if (done->expires_at != 0 && done->expires_at < now + seconds * 1000)
 		seconds = done->expires_at > now ? (done->expires_at - now) / 1000 : 0;
-	if (as_cookie && (cookie = cookie_set(rq->arena, rq->in, token, seconds)) == NULL) {
-		reply_error(rp, lack_error(), NULL, NULL);
-		return;
-	}
-	jw_init(&w, &b);
+	if (as_cookie && !cookie_set(rq->in, token, seconds, cookie))
+		buf_fail(b, EOVERFLOW);
+	jw_init(&w, b);
 	jw_open(&w, '{');
 	jw_kstr(&w, "label", label);
 	if (!as_cookie)
@@ -123,9 +119,8 @@ static void tell(struct request *rq, struct reply *rp, const char *label, const 
 	if (done->expires_at != 0)
 		jw_kint(&w, "expiresAt", (int64_t)done->expires_at);
 	jw_close(&w, '}');
-	reply_json_cookie(rp, 201, cookie, &b);
-	if (cookie != NULL)
-		wipe(cookie, strlen(cookie));
+	reply_json_cookie(rp, 201, as_cookie ? cookie : NULL, b);
+	wipe(cookie, sizeof cookie);
 }
 
 void handle_pair(struct request *rq, struct reply *rp)
@@ -165,6 +160,10 @@ void handle_pair(struct request *rq, struct reply *rp)
 		refuse(rq, rp, ERR_INVALID_PAIRING_CODE);
 		return;
 	}
+	own_buf struct buf b;
+	buf_init(&b, 4096);
+	if (!reply_ready(rp, &b))
+		return;
 	principal_mint(PRINCIPAL_DEVICE, token);
 	if (principal_parse(token, PRINCIPAL_TOKEN_LEN, &kind, id, token_hash) != ERR_OK ||
 	    !pairing_hash(json_get(rq->json, "code")->text, code_hash)) {
@@ -179,7 +178,7 @@ void handle_pair(struct request *rq, struct reply *rp)
 				  .request_id = rq->in->id};
 	e = st_call_pair_claim(rq->ask, &m, NULL, &done, NULL);
 	if (e == ERR_OK)
-		tell(rq, rp, label, &done, token, as_cookie);
+		tell(rq, rp, label, &done, token, as_cookie, &b);
 	else
 		refuse(rq, rp, e);
 	wipe(token, sizeof token);

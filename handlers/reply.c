@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RETRY_SECONDS = 5, ERROR_BYTES = 8192, READY_BYTES = 2000 };
+enum { RETRY_SECONDS = 5, ERROR_BYTES = 8192 };
 
 void reply_init(struct reply *rp, struct reply_out out, const char *request_id)
 {
@@ -114,7 +114,7 @@ void reply_json_tagged(struct reply *rp, const char *if_none_match, struct buf *
 
 bool reply_ready(struct reply *rp, struct buf *json)
 {
-	if (buf_room(json, READY_BYTES))
+	if (buf_room(json, json->cap - json->n))
 		return true;
 	reply_error(rp, lack_error(), NULL, NULL);
 	return false;

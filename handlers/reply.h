@@ -61,8 +61,9 @@ void reply_json_cookie(struct reply *rp, unsigned status, const char *cookie, st
 void reply_json_at(struct reply *rp, unsigned status, const char *location, const char *etag, struct buf *json);
 /* The same with a strong ETag of it: 304 without it where if_none_match (may be NULL) names that. */
 void reply_json_tagged(struct reply *rp, const char *if_none_match, struct buf *json);
-/* What an operation that does something is answered with, made ready before it: afterwards it must not fail for want of
- * memory, or what was done would be told as not done. False: answered with that, and nothing may be done. */
+/* Memory for what an operation that does something is answered with, up to json's cap, taken before it: afterwards it
+ * must not fail for want of memory, or what was done would be told as not done. False: answered with that, and nothing
+ * may be done. */
 bool reply_ready(struct reply *rp, struct buf *json);
 /* The error's status and sentence; field may be NULL or "". say, if not NULL, replaces the sentence. */
 void reply_error(struct reply *rp, enum err e, const char *field, const char *say);

@@ -136,9 +136,6 @@ void handle_run_create(struct request *rq, struct reply *rp)
 	jw_key(&w, "links");
 	links_write(&w, rq->in->mount, id);
 	jw_close(&w, '}');
-	const char *location = link_to(rq->arena, rq->in->mount, id, "");
-	if (location == NULL)
-		reply_error(rp, lack_error(), NULL, NULL);
-	else
-		reply_json_at(rp, 202, location, NULL, &b);
+	char location[LINK_BYTES];
+	reply_json_at(rp, 202, link_to(location, rq->in->mount, id, ""), NULL, &b);
 }

@@ -43,7 +43,7 @@ def empty(number):
 class Store:
     def __init__(self, path):
         self.tokens, self.runs, self.keys, self.requests, self.lock, self.asked = {}, {}, {}, [], threading.Lock(), []
-        self.peers, self.full = [], False
+        self.peers, self.full, self.done = [], False, 0  # done: what changes something
         self.codes, self.device_end, self.told = {}, 0, []
         self.waiting, self.busy, self.receipts, self.page = [], False, [], 200  # of the inbox: (asked, run, request, row), in order; (at, id, row)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -85,6 +85,7 @@ class Store:
                 with self.lock:
                     self.asked.append(number)
                     out, w, give = self.answer(number, r, fds)
+                    self.done += number in (13, 17, 20, 26, 29, 36, 38, 130)
                     if number == 32:
                         self.told.append(c)
             except Fail as e:
@@ -242,8 +243,12 @@ class Store:
             x = self.run(r)
             return 35, Writer().u8(0).bytes(listed(x.get("asked", []))), []
         if number in (36, 38):
-            self.run(r)
-            raise Fail(NO_QUESTION)
+            x = self.run(r)
+            if r.str() not in x.get("open", ()):
+                raise Fail(NO_QUESTION)
+            if number == 36:
+                return 37, Writer().str("nonce").u64(5), []
+            return 39, Writer().u8(1).u8(r.u8()).u64(now), []
         if number == 130:
             x = self.run(r)
             request = r.str()
