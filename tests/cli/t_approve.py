@@ -220,7 +220,7 @@ def run_alone(api, folder):
     api.ask("q1", "one")
     api.ask("q2", "two")
     t = Terminal(words, environment(api, device=False))
-    t.expect("The agent waits for a person: answer in the page at %s/, or with \"pinfold approve %s\"" % (api.url, RUN))
+    t.expect("The agent waits for a person: answer in the page, %s/#/run/%s, or with \"pinfold approve %s\"" % (api.url, RUN, RUN))
     api.decide("q1", "deny", "x")
     api.decide("q2", "deny", "x")
     api.end()
