@@ -102,7 +102,8 @@ static void take(void *user, const char *line, size_t n, const struct json *e)
 	if (f->attended && !f->told && !token_device_named(f->cli) && strcmp(type, "approval.requested") == 0) {
 		f->told = true;
 		fprintf(stderr,
-			"The agent waits for a person: answer in the page, %s/#/run/%s, or with \"pinfold approve %s\" and a "
+			"The agent waits for a person: answer in the page, %s/#/run/%s, or with \"pinfold approve %s\" "
+			"and a "
 			"device's token.\n",
 			f->cli->server, f->run, f->run);
 	}

@@ -20,8 +20,8 @@ enum {
 	POLL_MS = 250,
 	PATIENCE_MS = 30000, /* how long a server that was there may be away */
 	SILENCE_S = 45,      /* three heartbeats */
-	TRIES = 4,           /* connections without an event before the other way is taken */
-	RETRY_MS = 2000,
+	TRIES = 5,           /* connections without an event before the other way is taken */
+	RETRY_MS = 500,
 	EVENT_ARENA = 8 << 20
 };
 
@@ -131,8 +131,9 @@ static void stream_over(struct tail *t)
 	bool streamed = status == 200 && type != NULL && strncasecmp(type, "text/event-stream", 17) == 0;
 	disconnect(t);
 	t->tries = t->progress ? 0 : t->tries + 1;
-	/* What it says of the run, of the token or of itself is heard, and said, where events are asked for. */
-	if ((status != 0 && !streamed) || t->tries >= TRIES)
+	/* What it says of the run, of the token or of itself is heard, and said, where events are asked for. Who is
+	 * away may come back. */
+	if ((status != 0 && status < 500 && !streamed) || t->tries >= TRIES)
 		t->polling = true;
 	t->next = timer_ms() + (t->progress || t->polling ? 0 : t->sse.retry > 0 ? t->sse.retry : RETRY_MS);
 }
