@@ -5,6 +5,7 @@ from wire import STORE, Writer, Reader, asked_by, blank, fields, filled, frame, 
 QUEUED, RUNNING, CANCELLING, COMPLETED, FAILED, CANCELLED = range(6)
 UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, NOT_TERMINAL, QUEUE_FULL, STORAGE_FULL, CONFLICT = 29, 31, 32, 36, 48, 49, 52
 BAD_CODE, NO_DEVICE, NO_QUESTION, NO_GRANT = 131, 134, 76, 146
+NO_PUSH, PUSH_CROWD = 160, 164
 ARTIFACTS = ["request", "events", "checkpoint", "patch", "test_log", "result"]
 
 
@@ -46,6 +47,7 @@ class Store:
         self.peers, self.full, self.done = [], False, 0  # done: what changes something
         self.codes, self.device_end, self.told = {}, 0, []
         self.waiting, self.busy, self.receipts, self.page = [], False, [], 200  # of the inbox: (asked, run, request, row), in order; (at, id, row)
+        self.push_key, self.subscriptions, self.crowded = b"", {}, False
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(path)
         self.listener.listen(64)
@@ -266,6 +268,19 @@ class Store:
             tenant, before, limit = r.str(), (r.u64(), r.str()), r.u16()
             rows = [x for x in self.receipts if not before[0] or (-x[0], x[1]) > (-before[0], before[1])] if tenant == "main" else []
             return 134, Writer().u8(len(rows) > limit).bytes(listed([x[2] for x in rows[:limit]])), []
+        if number == 144:
+            tenant, tag, endpoint, point, auth, by = r.str(), r.str(), r.str(), r.bytes(), r.bytes(), r.str()
+            if not self.push_key:
+                raise Fail(NO_PUSH)
+            if self.crowded:
+                raise Fail(PUSH_CROWD)
+            self.subscriptions[tenant, tag] = endpoint, point, auth, by
+            return 3, Writer(), []
+        if number == 145:
+            self.subscriptions.pop((r.str(), r.str()), None)
+            return 3, Writer(), []
+        if number == 146:
+            return 147, Writer().bytes(self.push_key).u8((r.str(), r.str()) in self.subscriptions), []
         if number == 50:
             return 51, Writer().bytes(b"".join({x["print"] for x in self.runs.values()})), []
         if number == 87:

@@ -5,7 +5,7 @@ usage: routes.py pinfold-fcgi
 """
 import hashlib, json, os, re, sys, threading, time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import full, people
+import full, people, pushing
 from fastcgi import *
 from fakestore import RUNNING, COMPLETED, FAILED, CANCELLED, QUEUED
 from rig import Rig
@@ -22,7 +22,7 @@ def check(what, ok, got=""):
 
 BODY = {"instruction": "Repair \u00e4dd.", "files": [{"path": "calc.py", "content": "x = \u20ac\n"}, {"path": "t/a.py", "content": ""}],
         "allowedPaths": ["calc.py", "t/**"], "checks": [["git", "diff", "--check"]], "permissions": {"write_file": "ask"}}
-rig = Rig(sys.argv[1], max_queued=40)
+rig = Rig(sys.argv[1], max_queued=40, settings={"push_hosts": ["fcm.googleapis.com", "*.push.example.com"]})
 
 
 def get(path, token=None, more=()):
@@ -512,7 +512,7 @@ def readiness():
 try:
     full.cases(check, BODY, sys.argv[1])
     run = create()
-    revoked(run); snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); devices(); people.cases(check, rig, BODY, as_uid); rows(); limits(); readiness()
+    revoked(run); snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); devices(); people.cases(check, rig, BODY, as_uid); pushing.cases(check, rig, as_uid); rows(); limits(); readiness()
     check("the process lives", rig.alive())
 finally:
     status = rig.stop()
