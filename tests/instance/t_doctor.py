@@ -34,7 +34,7 @@ def doctor(root=INSTANCE, server=None, words=(), inside=None):
 
 def named(what, rows, id, status, detail, remedy):
     c = rows[id]
-    check(what, c["status"] == status and detail in c["detail"] and remedy in c["remedy"], c)
+    check(what, c["status"] == status and detail in c["detail"] and remedy in (c["remedy"] or ""), c)
 
 
 # --- an instance that is well ---------------------------------------------------------------------------------------------
