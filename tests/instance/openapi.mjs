@@ -39,6 +39,22 @@ const fetch = (url, { method = "GET", headers = {}, body } = {}) => new Promise(
 	rq.on("error", failed).end(body);
 });
 
+// Push is off unless the configuration names a contact, so the service is started again with one, and at the end without.
+const conf = `${instance}/etc/pinfold/pinfold.conf`, before = fs.readFileSync(conf, "utf8");
+const sandboxd = () => fs.readdirSync("/proc").find((p) => {
+	try { return /^\d+$/.test(p) && fs.readlinkSync(`/proc/${p}/exe`).match(/^(.*)\/pinfold-sandboxd/)?.[1].startsWith(instance); } catch { return false; }
+});
+const serve = async (settings, status) => {
+	const was = sandboxd(), end = Date.now() + 120000;
+	fs.writeFileSync(conf, settings);
+	process.kill(Number(was), "SIGTERM");
+	for (let up = false; !up && Date.now() < end; await new Promise((f) => setTimeout(f, 100)))
+		up = sandboxd() && sandboxd() !== was && await fetch(base + "/v1/push/subscriptions", { headers: { authorization: "Bearer " + device } })
+			.then(async (r) => r.status === status && (await fetch(base + "/readyz")).status === 200, () => false);
+};
+process.on("exit", () => fs.writeFileSync(conf, before));
+await serve(before + '\npush_contact = "mailto:ops@example.org"\n', 200);
+
 const text = await (await fetch(base + "/openapi.json")).text();
 const judged = await new Validator().validate(JSON.parse(text));
 check("the document is OpenAPI 3.1, says @seriousme/openapi-schema-validator", judged.valid, judged.errors);
@@ -92,11 +108,13 @@ const ask = async (method, path, want, { token, body, headers = {}, name } = {})
 const good = (more = {}) => ({ instruction: "x", files: [{ path: "agent.py", content: "pass\n" }], allowedPaths: ["agent.py"], checks: [["git", "diff", "--check"]], agent: "script", ...more });
 const t = { token: api };
 
+const people = ["/v1/inbox", "/v1/receipts", "/v1/push/subscriptions"];
+
 // Every operation by itself: nobody without a token, where one is needed; a plain GET is answered, but not with a query
 // that nobody described.
 for (const [path, operations] of Object.entries(shape.paths))
 	for (const [method, op] of Object.entries(operations)) {
-		const there = path.replace(/{[^}]*}/g, "x"), who = { token: path === "/metrics" ? scrape : api };
+		const there = path.replace(/{[^}]*}/g, "x"), who = { token: path === "/metrics" ? scrape : people.includes(path) ? device : api };
 		if (op.security.length > 0) await ask(method.toUpperCase(), there, 401);
 		if (method !== "get" || there !== path) continue;
 		await ask("GET", path, 200, op.security.length > 0 ? who : {});
@@ -190,6 +208,15 @@ await ask("POST", "/v1/pair", 409, { body: { code: pairing(), label }, name: "a 
 await ask("POST", "/v1/pair", 401, { body: { code: "WRNGCODE", label }, name: "a wrong code" });
 await ask("POST", "/v1/pair", 400, { body: { code: "WRNGCODE", label: "a\nb" }, name: "a label that is none" });
 await ask("GET", "/v1/devices", 200, { token: paired.value.token, name: "a device's list" });
+const point = Buffer.from("046b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c2964fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5", "hex");
+const browser = { endpoint: "https://fcm.googleapis.com/fcm/send/x", expirationTime: null, keys: { p256dh: point.toString("base64url"), auth: "AAAAAAAAAAAAAAAAAAAAAA" } };
+const pushed = { token: paired.value.token };
+await ask("POST", "/v1/push/subscriptions", 201, { ...pushed, body: browser });
+await ask("GET", "/v1/push/subscriptions", 200, { ...pushed, name: "a device that has push" });
+await ask("POST", "/v1/push/subscriptions", 400, { ...pushed, body: { ...browser, endpoint: "https://127.0.0.1/x" }, name: "an address that is none" });
+await ask("POST", "/v1/push/subscriptions", 400, { ...pushed, body: { ...browser, endpoint: "https://example.org/x" }, name: "another service" });
+await ask("POST", "/v1/push/subscriptions", 403, { ...t, body: browser, name: "an API token's" });
+await ask("DELETE", "/v1/push/subscriptions", 204, pushed);
 await ask("DELETE", `/v1/devices/${label}`, 204, t);
 await ask("DELETE", `/v1/devices/${label}`, 404, { ...t, name: "a device that is gone" });
 await ask("GET", "/v1/devices", 401, { token: paired.value.token, name: "its list" });
@@ -202,5 +229,6 @@ await ask("DELETE", `/v1/runs/${made}`, 404, { ...t, name: "a run that is gone" 
 for (const op of tool.getOperations())
 	for (const status of Object.keys(op.responses).filter((s) => Number(s) < 400))
 		check(`${op.operationId} has answered ${status}`, seen.has(`${op.operationId} ${status}`));
+await serve(before, 503);
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed ? 1 : 0);
