@@ -9,6 +9,8 @@ import {DECISION, EFFECT} from "./words.js";
 // Of longer previews a part is shown at first, and nothing of them is allowed before the rest was opened.
 const LINES = 30, CHARACTERS = 2400;
 const KEPT = 12;
+// The server's nonce is good for a minute, by its clock; this device's may be set otherwise.
+const ARMED_MS = 55000;
 
 // What a server's refusal of an answer means here. true: the question is over.
 const REFUSAL = {
@@ -123,7 +125,7 @@ class Card {
 			const answer = await call("POST", runPath(this.q.runId, `/approvals/${encodeURIComponent(this.q.requestId)}`),
 				{decision, digest: this.q.digest, ...(confirm === null ? {} : {confirm})});
 			if (answer.status === 202)
-				this.arm(answer.body);
+				this.arm(answer.body.confirm);
 			else
 				this.finish(`${DECISION[answer.body.decision]}, by this device.`, answer.body.decision);
 		} catch (e) {
@@ -139,8 +141,8 @@ class Card {
 	}
 
 	// The first tap of two. The nonce is good for this device, this question and these bytes, for a minute.
-	arm(answer) {
-		this.confirm = answer.confirm;
+	arm(confirm) {
+		this.confirm = confirm;
 		this.armedAt = performance.now();
 		this.always.textContent = "Tap again: always";
 		this.always.classList.add("armed");
@@ -149,7 +151,7 @@ class Card {
 		this.timer = setTimeout(() => {
 			this.disarm();
 			this.say("Not confirmed in time; nothing was decided.");
-		}, Math.min(60000, Math.max(1000, answer.expiresAt - Date.now())));
+		}, ARMED_MS);
 	}
 
 	disarm() {
