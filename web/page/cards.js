@@ -181,6 +181,8 @@ class Card {
 		try {
 			const {body} = await call("GET", runPath(this.q.runId, "/approvals"));
 			found = body.decisions.find(d => d.requestId === this.q.requestId) ?? known;
+			if (found === null && body.pending.some(q => q.requestId === this.q.requestId))
+				return;
 		} catch {
 			// What is known will do.
 		}
