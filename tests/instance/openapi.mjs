@@ -174,6 +174,7 @@ const snap = await ask("GET", `/v1/runs/${made}`, 200, { ...t, name: "a run that
 await ask("GET", `/v1/runs/${made}`, 304, { ...t, headers: { "if-none-match": snap.r.headers.get("etag") }, name: "a run that has not changed" });
 await ask("GET", `/v1/runs/${made}/events`, 200, { ...t, name: "events" });
 await ask("GET", `/v1/runs/${made}/events?after=1`, 200, { ...t, name: "events after the first" });
+await ask("GET", `/v1/runs/${made}/events?stream=1&after=9000`, 204, { ...t, name: "the stream of what has ended, from its end on" });
 await ask("GET", `/v1/runs/${made}/events?after=x`, 400, { ...t, name: "events after x" });
 const list = await ask("GET", `/v1/runs/${made}/artifacts`, 200, { ...t, name: "artifacts" });
 for (const a of list.value.artifacts) await ask("GET", `/v1/runs/${made}/artifacts/${a.name}`, 200, { ...t, name: `artifact ${a.name}` });
@@ -190,6 +191,9 @@ time.sleep(100)
 const asking = (await ask("POST", "/v1/runs", 202, { ...t, body: good({ files: [{ path: "agent.py", content: asker }] }), name: "a run that asks" })).value.runId;
 await until(asking, (v) => v.pendingApprovals.length === 1 || ended(v));
 const question = `/v1/runs/${asking}/approvals/q1`, person = { token: device };
+for (const path of people) await ask("GET", path, 403, { ...t, name: `${path} by a program` });
+const inbox = await ask("GET", "/v1/inbox?limit=1", 200, { ...person, name: "what waits" });
+await ask("GET", "/v1/inbox?limit=1", 304, { ...person, headers: { "if-none-match": inbox.r.headers.get("etag") }, name: "what still waits" });
 await ask("GET", `/v1/runs/${asking}`, 200, { ...t, name: "a run that asks" });
 await ask("GET", `/v1/runs/${asking}/approvals`, 200, { ...person, name: "its questions" });
 await ask("POST", question, 403, { ...t, body: { decision: "deny" }, name: "an answer of no person" });
@@ -200,6 +204,11 @@ await ask("POST", question, 200, { ...person, body: { decision: "allow_session",
 await ask("POST", question, 409, { ...person, body: { decision: "deny" }, name: "a second answer" });
 await ask("POST", question.replace("q1", "q2"), 404, { ...person, body: { decision: "deny" }, name: "another question" });
 await ask("GET", `/v1/runs/${asking}`, 200, { ...t, name: "a run with a decision" });
+await ask("GET", `/v1/runs/${asking}/approvals`, 200, { ...person, name: "what is allowed for the rest of it" });
+await ask("DELETE", `${question}/grant`, 403, { ...t, name: "which no program takes back" });
+await ask("DELETE", `${question}/grant`, 204, { ...person, name: "which is taken back" });
+await ask("DELETE", `${question}/grant`, 404, { ...person, name: "once" });
+await ask("GET", "/v1/receipts?limit=2", 200, { ...person, name: "what the device did" });
 await ask("POST", `/v1/runs/${asking}/cancel`, 202, { ...t, name: "its cancel" });
 const pairing = () => JSON.parse(operator("--json", "device", "pair")).code;
 const label = "openapi-" + Math.random().toString(36).slice(2);

@@ -10,7 +10,7 @@ def once():
     check("a question is in the snapshot", v["phase"] == "awaiting_approval" and {k: q[k] for k in q if k not in ("requestedAt", "expiresAt")} ==
           {"requestId": "q1", "actionId": "call-q1", "effect": "execute", "reason": "model_tool", "policyReason": "the rule",
            "preview": "make test", "digest": digest("make test"), "textShortened": False} and q["expiresAt"] - q["requestedAt"] == 600000, v)
-    check("and in the list", get(f"/v1/runs/{run}/approvals", phone) == (200, {"pending": [q], "decisions": []}))
+    check("and in the list", get(f"/v1/runs/{run}/approvals", phone) == (200, {"pending": [q], "decisions": [], "grants": []}))
     link = f"/v1/runs/{run}/approvals"
     other = operator("token", "create", "--tenant", "other", "--approve").strip()
     check("another tenant's is none", call("GET", link, bearer=other)[0] == 404 and code(run, "q1", "deny", other) == (404, "run_not_found"))
@@ -161,7 +161,54 @@ def for_good(run, q):
         answer(run, q["requestId"], "allow_session", digest=q["digest"], confirm=o["confirm"])
 
 
+def people():
+    """What a device sees of all runs, what it takes back, and what is kept of what it did."""
+    run = begin('''
+ask("q1", "git status")
+wait("q1")
+for i in range(1000):
+    ask("again%d" % i, "git status")
+    if poll("again%d" % i)[0] == 202:
+        break
+    time.sleep(0.1)
+tell(again=i)
+tell(asked=wait("again%d" % i))
+''', instruction="\n  \u202e\nTidy \x1b[31mup.\nAnd more.")
+    waiting(run, "q1")
+
+    def card(request):
+        status, o = get("/v1/inbox?limit=100", phone)
+        assert status == 200 and o["count"] >= len(o["pending"]) and o["pollSeconds"] == (2 if o["count"] else o["pollSeconds"]), o
+        return next((c for c in o["pending"] if (c["runId"], c["requestId"]) == (run, request)), None)
+    c = card("q1")
+    check("the card is in the inbox, with what its run is", c is not None and c["title"] == "Tidy [31mup." and c["agent"] == "script" and
+          {k: c[k] for k in waiting(run, "q1")["pendingApprovals"][0]} == waiting(run, "q1")["pendingApprovals"][0], c)
+    status, h, _ = call("GET", "/v1/inbox?limit=100", bearer=phone)
+    check("304 while nothing changes", call("GET", "/v1/inbox?limit=100", bearer=phone, headers=[("If-None-Match", h["ETag"])])[0] == 304)
+    for_good(run, c)
+    check("and no more when it is decided", card("q1") is None and call("GET", "/v1/inbox?limit=100", bearer=phone, headers=[("If-None-Match", h["ETag"])])[0] == 200)
+    grants = get(f"/v1/runs/{run}/approvals", phone)[1]["grants"]
+    check("what is allowed for the rest of the run is listed", [(g["requestId"], g["preview"], g["digest"]) for g in grants] ==
+          [("q1", "git status", digest("git status"))] and grants == get("/v1/runs/" + run, mine)[1]["approvalGrants"], grants)
+    grant = f"/v1/runs/{run}/approvals/q1/grant"
+    check("no program takes it back", call("DELETE", grant, bearer=mine)[0] == 403 and call("DELETE", grant)[0] == 401)
+    check("a device does", call("DELETE", grant, bearer=phone)[0] == 204 and call("DELETE", grant, bearer=phone)[0] == 404)
+    n = hears(run, "again")
+    c = wait_for(lambda: card(f"again{n}")) and card(f"again{n}")
+    check("then the identical action is asked again", c["digest"] == digest("git status") and get(f"/v1/runs/{run}/approvals", phone)[1]["grants"] == [], c)
+    answer(run, c["requestId"], "deny")
+    check("and that answer counts", hears(run, "asked")[:3] == [200, "decided", "deny"], told(run))
+    until(mine, run)
+    check("a terminal run's card is nowhere", card("q1") is None and call("DELETE", f"/v1/runs/{run}", bearer=mine)[0] == 204)
+    status, o = get("/v1/receipts", phone)
+    kept = [(r["kind"], r["outcome"], r["requestId"], r["digest"]) for r in o["receipts"] if r["runId"] == run]
+    check("receipts outlive the run", kept == [("answer", "deny", f"again{n}", digest("git status")), ("grant_revoke", "revoked", "q1", digest("git status")),
+                                               ("answer", "allow_session", "q1", digest("git status"))], kept)
+    check("with the device that it was", {r["device"] for r in o["receipts"] if r["runId"] == run} == {d["label"] for d in get("/v1/devices", phone)[1]["devices"] if d["current"]}, o)
+
+
 case("once", once)
+case("people", people)
 case("always", always)
 case("shown", shown)
 case("crowd", crowd)
