@@ -39,10 +39,10 @@ def call(method, path, token, body=None):
     c.request(method, path, body, {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
     r = c.getresponse()
     return r.status, json.loads(r.read())
-def send(kind, datas):
+def send(kind, each):
     global n
     lines = []
-    for data in datas:
+    for data in each:
         n += 1
         lines.append(json.dumps({"event_type": kind, "run_id": run, "task_id": run, "sequence": n, "data": data}) + "\\n")
     for i in range(0, len(lines), 50):

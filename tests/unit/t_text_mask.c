@@ -72,7 +72,7 @@ static void t_any(void **state)
 	(void)state;
 	uint64_t seed = 107;
 	unsigned some = 0;
-	for (unsigned i = 0; i < 200000; i++) {
+	for (unsigned i = 0; i < 60000; i++) {
 		own_buf struct buf in, one, two;
 		buf_init(&in, 1 << 16), buf_init(&one, 1 << 16), buf_init(&two, 1 << 16);
 		any_text(&seed, &in);
@@ -87,7 +87,7 @@ static void t_any(void **state)
 		if (text_mask(&two, got, one.n))
 			fail_msg("%s became %s, and that %s", text, got, buf_cstr(&two));
 	}
-	assert_in_range(some, 2000, 199000);
+	assert_in_range(some, 600, 59000);
 }
 
 /* Characters that are taken, anywhere: the same text, and the same masks. */
