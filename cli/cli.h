@@ -44,6 +44,10 @@ int cmd_store(struct cli *cli, int argc, char **argv);
 int cmd_config(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);
 int cmd_attack(struct cli *cli, int argc, char **argv);
+int cmd_completion(struct cli *cli, int argc, char **argv);
+
+/* The command of that row; NULL behind the last. */
+const struct command *command_at(size_t i);
 
 /* Says what is wrong with the command line and returns EXIT_USAGE. */
 int usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -24,7 +24,10 @@ static const struct command commands[] = {
     {"cancel", "RUN", "ask for the end of a run", cmd_cancel},
     {"artifacts", "RUN [NAME]", "list what a run left, or print one of it", cmd_artifacts},
     {"rm", "RUN...", "remove runs that have ended, with all they left", cmd_rm},
-    {"setup", "[--help]", "make what a first start needs (root)", cmd_setup},
+    {"setup",
+     "[--tenant NAME] [--base-url URL] [--model NAME] [--ca-file FILE] [--provider-key-env NAME]\n"
+     "             [--scripted] [--uid-base N] [--web-group GROUP] [--token-file FILE] [--device-token-file FILE]",
+     "make what a first start needs (root)", cmd_setup},
     {"token",
      "create [--tenant NAME] [--label TEXT] [--device | [--metrics] [--approve]]\n"
      "       pinfold token list [--tenant NAME]\n"
@@ -51,7 +54,13 @@ static const struct command commands[] = {
     {"config", "check", "read the configuration as the daemon would", cmd_config},
     {"attack", "[--json] [--list] [--kill-service] [--class CLASS] [ID...]",
      "try to break out of sandboxes, and show what holds (root)", cmd_attack},
+    {"completion", "bash|zsh", "a script by which a shell completes these commands", cmd_completion},
 };
+
+const struct command *command_at(size_t i)
+{
+	return i < sizeof commands / sizeof *commands ? &commands[i] : NULL;
+}
 
 static const struct command *current; /* the one that was named, once it is known */
 

@@ -66,6 +66,7 @@ PROGRAMS = {  # name -> (sources, options of the linker, is it behaviour?)
                       "gen/store_msg_test.c"], [], True),
     "t_filter": (["tests/unit/t_filter.c"], [], True),
     "t_text": (["tests/unit/t_text.c"], [], True),
+    "t_text_mask": (["tests/unit/t_text_mask.c"], [], True),
     "t_text_vectors": (["tests/unit/t_text_vectors.c", "gateway/agent_text.c"], [], True),
     "pinfold-stored": (STORE, [], None),
 }
