@@ -1,4 +1,5 @@
 /* Doctor: is there push, and would it reach the real services. */
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -36,9 +37,13 @@ static void sink(struct doctor *d)
 		      p->unsafe_loopback_port);
 		remedy(d, "remove push_unsafe_loopback_port from pinfold.conf, and restart the service");
 	}
+	uint64_t sent, bad;
 	if (d->now.verdict == DOCTOR_OK)
 		found(d, DOCTOR_OK, "secret set, %lld bytes; contact set; %u push services", (long long)st.st_size,
 		      d->conf.global.push_hosts_n);
+	if (d->now.verdict == DOCTOR_OK && doctor_metric(d, "pinfold_pushes_sent_total", &sent) &&
+	    doctor_metric(d, "pinfold_pushes_failed_total", &bad))
+		found(d, DOCTOR_OK, "since the store's start %" PRIu64 " were taken and %" PRIu64 " failed", sent, bad);
 }
 
 const struct doctor_check doctor_push[] = {

@@ -32,10 +32,12 @@ static void put_runs(struct buf *b, const struct figures *f)
 	one(b, "pinfold_runs_open", "gauge", "Runs that have not ended.", (uint64_t)open);
 }
 
-/* Seen from here a process is up while it has a connection. This one answers, so it is. */
+/* Seen from here a process is up while it has a connection. This one answers, so it is. Where push is not set up its
+ * process has no business here, which is no trouble. */
 static void put_processes(struct buf *b, const struct server *sv)
 {
 	static const char *const names[PROCESSES] = {"fcgi", "gateway", "steward", "push"};
+	const int n = sv->conf->push.contact[0] != '\0' ? PROCESSES : PROCESSES - 1;
 	unsigned connections[PROCESSES] = {0};
 	for (const struct st_from *c = sv->clients; c != NULL; c = c->next)
 		for (int i = 0; i < PROCESSES; i++)
@@ -43,10 +45,10 @@ static void put_processes(struct buf *b, const struct server *sv)
 				connections[i]++;
 	head(b, "pinfold_process_up", "gauge", "1: the process is connected to the store.");
 	buf_adds(b, "pinfold_process_up{process=\"stored\"} 1\n");
-	for (int i = 0; i < PROCESSES; i++)
+	for (int i = 0; i < n; i++)
 		buf_addf(b, "pinfold_process_up{process=\"%s\"} %d\n", names[i], connections[i] > 0);
 	head(b, "pinfold_store_connections", "gauge", "Connections to the store, by process.");
-	for (int i = 0; i < PROCESSES; i++)
+	for (int i = 0; i < n; i++)
 		buf_addf(b, "pinfold_store_connections{process=\"%s\"} %u\n", names[i], connections[i]);
 }
 

@@ -161,9 +161,9 @@ def etags():
 
 def limits():
     status, v = get("/v1/limits", device)
-    check("limits of the tenant", v["tenant"] == {"concurrentRuns": 4, "queuedRuns": 100} and v["run"]["maxSteps"] == 20, v)
+    check("limits of the tenant", v["tenant"] == {"concurrentRuns": 4, "queuedRuns": 100, "openStreams": 200} and v["run"]["maxSteps"] == 20, v)
     status, w = get("/v1/limits", other)
-    check("another tenant has its own", w["tenant"] == {"concurrentRuns": 2, "queuedRuns": 3} and w["sandbox"]["memoryBytes"] == 256000000, w)
+    check("another tenant has its own", w["tenant"] == {"concurrentRuns": 2, "queuedRuns": 3, "openStreams": 200} and w["sandbox"]["memoryBytes"] == 256000000, w)
     # Each number of the request is where it says: the last that is taken, and the first that is not.
     r = v["request"]
     for what, good, bad, error in (
@@ -229,6 +229,7 @@ def figures():
                 names[m[1]] = int(m[2])
     check("figures", all(names.get(f'pinfold_process_up{{process="{p}"}}') == 1 for p in ("stored", "fcgi", "gateway", "steward")) and
           names["pinfold_runs_created_total"] >= 0, names)
+    check("none of a process that has nothing to do", 'pinfold_process_up{process="push"}' not in names, names)
     check("no tenant, run or token is named", not any(w in text.decode() for w in ("default", "other", mine[:20])), text)
     made = names["pinfold_runs_created_total"]
     run = create(body())[2]["runId"]

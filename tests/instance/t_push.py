@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """Web Push from end to end: an agent asks, a scripted push service gets what the device's browser alone can open, the answer
 retracts it; who is gone is forgotten; the key is in no file but its own."""
-import shutil, sys, tempfile
+import shutil, subprocess, sys, tempfile
 from processes import *
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../push"))
@@ -104,6 +104,10 @@ try:
     check("who is gone is forgotten", wait_for(lambda: state()[1]["subscribed"] is False))
     until(mine, run)
 
+    rows = json.loads(subprocess.run([CLI, "doctor", "--json", "--no-box"], env={**os.environ, "PINFOLD_ROOT": INSTANCE}, capture_output=True, text=True).stdout)["checks"]
+    rows = {c["id"]: c for c in rows}
+    check("doctor warns of the test's port", rows["push.sink"]["status"] == "warn" and str(service.port) in rows["push.sink"]["detail"], rows["push.sink"])
+    check("and sees the process", rows["service.processes"]["status"] == "ok", rows["service.processes"])
     found = []
     for root in (INSTANCE + "/var", INSTANCE + "/run", INSTANCE + "/etc"):
         for at, _, names in os.walk(root):
