@@ -15,7 +15,8 @@ rules='early stop agent,kill agent
 refund kill gateway,kill fcgi
 deaf lost wake-up
 hasty power cut
-trusting in recovery'
+trusting in recovery
+swayed kill fcgi,kill gateway'
 
 # A terminal state is committed before the box is gone.
 break_early() { sed -i '/^void run_cancel(/,/^}/ s/^	r->revoked = true;.*/&\n	if (r->boxes != 0) {\n		run_settle(app, r);\n		return;\n	}/' steward/run.c; }
@@ -32,6 +33,11 @@ break_hasty() { sed -i '/^static bool send_early(/,/^}/ s/^	size_t early = 0;/&\
 
 # What an earlier life wrote is taken for durable.
 break_trusting() { sed -i '/^	flush_earlier_life(s->dir);/d' store/env.c; }
+
+# The last decision of a question counts.
+break_swayed() {
+	sed -i '/^static enum err open_question(/,/^}/ s/^	e = approval_step(.*/&\n	if (e == ERR_ALREADY_DECIDED) {\n		q->status = APPROVAL_PENDING;\n		e = ERR_OK;\n	}/' store/op_approvals.c
+}
 
 bad=0 seen=0
 while read -r name faults; do

@@ -17,6 +17,7 @@ from load import *
 
 BUILD = os.environ.get("PINFOLD_BUILD", os.path.join(TOP, "build-check"))
 CLIENTS = (("red", 1), ("red", 2), ("blue", 3), ("blue", 4), ("green", 5))
+PEOPLE = (("red", "p1"), ("red", "p2"), ("green", "p3"))  # nobody answers blue's agents
 SERVES, SETTLES = 90, 180  # seconds, far beyond what either takes
 
 
@@ -95,9 +96,11 @@ class Chaos:
         for tenant, _ in CLIENTS:
             if tenant not in self.tokens:
                 self.tokens[tenant] = self.operator("token", "create", "--tenant", tenant).strip()
+        devices = [(t, n, self.operator("token", "create", "--tenant", t, "--device", "--label", n).strip()) for t, n in PEOPLE]
         self.before = self.machine.look()
         self.most = {d: self.machine.descriptors(self.machine.pid(d)) + (3 if d == "sandboxd" else 60) for d in DAEMONS}
         self.clients = [Client(self.port, self.tokens[t], t, self.look + "/journals", f"{n}", self.warden) for t, n in CLIENTS]
+        self.clients += [Person(self.port, bearer, t, self.look + "/journals", n, self.warden) for t, n, bearer in devices]
         for c in self.clients:
             c.start()
 
@@ -247,7 +250,7 @@ class Chaos:
             rested, looked = self.examine()
             runs = sum(t.created for t in self.checker.told.values())
             print(f"  at rest after {rested:.1f} s, looked at in {looked:.1f} s: {runs} runs acknowledged, {sum(self.checker.upstream.values())} model "
-                  f"calls, {len(self.violations)} violations", flush=True)
+                  f"calls, {len(self.checker.decided)} decisions acknowledged, {self.checker.heard} heard, {len(self.violations)} violations", flush=True)
         self.last_look()
 
     def report(self, why):

@@ -15,6 +15,7 @@ from rows import Store, states
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KINDS = ("lost acknowledgements", "double executions", "overspent budgets", "leftovers", "untrue states")
 LOST, DOUBLE, SPENT, LEFT, UNTRUE = KINDS
+DECISIONS = ("none", "allow_once", "allow_session", "deny", "cancel")  # as in lib/names.h
 CALL = re.compile(r"chaos run=(\S+) mark=(\w+) call=(\d+)")
 
 
@@ -36,6 +37,8 @@ class Checker:
         self.places = {}                              # how far each growing file was read
         self.states, self.public, self.final = states(TOP)
         self.finished = {}  # run: its final record at an earlier look
+        self.decided, self.tried = {}, collections.defaultdict(set)  # (run, request): what was acknowledged, what was asked for
+        self.heard, self.finished_heard = 0, set()
         self.store = None   # as it was at the last look
 
     def bad(self, kind, text):
@@ -70,6 +73,8 @@ class Checker:
                     asked = j
                     if j["ask"] == "delete":
                         self.told[j["run"]].deleting = True
+                    elif j["ask"] == "decide":
+                        self.tried[j["run"], j["request"]].add(j["decision"])
                 elif asked is not None and asked["n"] == j["n"]:
                     self.take(name, tenant, asked, j)
 
@@ -103,6 +108,13 @@ class Checker:
             t.cancelled = j["state"]
         elif what == "delete" and status == 204:
             t.deleted = True
+        elif what == "decide" and status == 200:
+            key, now = (run, asked["request"]), (j["decision"], j["at"])
+            if key in self.decided:
+                self.bad(DOUBLE, f"question {key} was decided as {self.decided[key]}, then as {now}")
+            self.decided[key] = now
+            if j["decision"] != asked["decision"]:
+                self.bad(UNTRUE, f"{name}: question {key} was decided with {asked['decision']}, and the answer is {now}")
         elif what == "events" and status == 200:
             self.take_events(run, t, j["seen"])
         elif what == "list" and status == 200:
@@ -151,6 +163,7 @@ class Checker:
         for run in events:
             if run not in runs:
                 self.bad(LEFT, f"events of run {run}, which does not exist")
+        self.check_questions(store, runs)
         for (tenant, key), run in self.keys.items():
             have = store.idempotency.get((tenant, key))
             if have is None or have["run"] != run:
@@ -190,6 +203,17 @@ class Checker:
         for s, e in events:
             if e["type"].startswith("chaos."):
                 self.take_agent(run, s, json.loads(e["data"]), dict(events))
+        heard = [json.loads(e["data"]) for _, e in events if e["type"] == "chaos.heard"]
+        if run not in self.finished_heard:
+            self.finished_heard.add(run)
+            self.heard += len(heard)
+        for h in heard:
+            self.take_heard(store, tenant, run, h)
+        resolved = collections.Counter(json.loads(e["data"])["requestId"] for _, e in events
+                                       if e["type"] in ("approval.resolved", "approval.rejected", "approval.expired", "approval.abandoned"))
+        for request, n in resolved.items():
+            if n > 1:
+                self.bad(DOUBLE, f"run {run}: question {request} ended {n} times")
         if t is None:
             return
         if t.cancelled is not None and t.cancelled != state:
@@ -208,6 +232,37 @@ class Checker:
             self.bad(LOST, f"run {run}: the agent's event {ack['n']} was acknowledged as {ack['at']} and is not there")
         if "nonce" in data:
             self.executed[data["nonce"]].add(run)
+
+    def take_heard(self, store, tenant, run, h):
+        """An agent proceeds only with what is decided, for what it asked, by somebody who was there to decide so."""
+        q, key = store.approval.get((tenant, run, h["request"])), (run, h["request"])
+        is_ = "unknown" if q is None else ("pending", DECISIONS[q["decision"]], "expired")[q["status"]]
+        if h["said"] != is_:
+            self.bad(UNTRUE, f"the agent of run {run} heard {h['said']} of question {h['request']}, which is {is_}")
+        if h["said"].startswith("allow") and h["digest"] != h["want"]:
+            self.bad(UNTRUE, f"the agent of run {run} was allowed another action than it asked for: {h}")
+        granted = q is not None and q["device"] == "" and (tenant, run, h["digest"]) in store.grant
+        if h["said"] not in ("expired", "pending") and h["said"] not in self.tried[key] and not granted:
+            self.bad(UNTRUE, f"the agent of run {run} heard {h['said']} of question {h['request']}, which nobody said: {self.tried[key]}")
+
+    def check_questions(self, store, runs):
+        for (tenant, run, request), q in store.approval.items():
+            if run not in runs:
+                self.bad(LEFT, f"question {request} of run {run}, which does not exist")
+            elif q["status"] == 0 and self.states[runs[run][1]["state"]] in self.final:
+                self.bad(UNTRUE, f"question {request} of run {run} waits, and the run has ended")
+        for tenant, run, digest in store.grant:
+            if run not in runs:
+                self.bad(LEFT, f"a grant of run {run}, which does not exist")
+        for (run, request), (decision, at) in self.decided.items():
+            if run not in runs:
+                continue  # check_store says whether it may be gone
+            q = store.approval.get((runs[run][0], run, request))
+            have = None if q is None else (q["status"], DECISIONS[q["decision"]], q["decided_at"])
+            if have != (1, decision, at):
+                self.bad(LOST, f"question {request} of run {run} was acknowledged as {decision} at {at}, and is {have}")
+            elif decision == "allow_session" and (runs[run][0], run, q["digest"].hex()) not in store.grant:
+                self.bad(LOST, f"question {request} of run {run} was allowed for the rest of the run, and that is gone")
 
     def check_budgets(self, runs):
         for run, n in self.upstream.items():

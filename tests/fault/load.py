@@ -15,6 +15,7 @@ def plan(rng, nonce):
     hard = rng.random() < 0.25
     return {"nonce": nonce, "calls": rng.choice((0, 1, 2, 3, 6)), "parallel": rng.choice((1, 2, 4)), "events": rng.choice((0, 1, 3)),
             "what": rng.choice((["ok"], ["ok", "refuse"], ["close", "ok"], ["slow", "ok"])), "tree": rng.choice((2, 8)) if hard else 0,
+            "asks": rng.choice((0, 0, 1, 2)), "same": rng.random() < 0.7, "wait": rng.choice((2, 4)),
             "stubborn": hard and rng.random() < 0.5, "sleep": rng.choice((0, 0, 0.3, 1.5)) if not hard else rng.choice((0.5, 2)),
             "exit": 1 if rng.random() < 0.1 else 0}
 
@@ -78,7 +79,7 @@ class Client(threading.Thread):
         steps = again["steps"] if again else self.rng.choice((1, 2, 4))
         body = {"instruction": nonce, "files": [{"path": "agent.py", "content": AGENT}, {"path": "plan.json", "content": json.dumps(p)},
                 {"path": "out.txt", "content": "nobody\n"}], "allowedPaths": ["out.txt"], "checks": [["git", "diff", "--check"]],
-                "agent": "script", "limits": {"maxSteps": steps, "wallTimeSeconds": 30}}
+                "agent": "script", "limits": {"maxSteps": steps, "wallTimeSeconds": 30, "approvalWaitSeconds": p["wait"]}}
         status, _, told = self.ask("create", "POST", "/v1/runs", body, [("Idempotency-Key", key)] if key else [],
                                    nonce=nonce, key=key, most=steps + 2)
         run = told.get("runId") if status == 202 and told else None
@@ -169,9 +170,12 @@ class Client(threading.Thread):
             after = "&after=" + v["next"]
         self.tell(status, found=found)
 
-    def run(self):
-        ways = [(self.create, 30), (self.repeat, 10), (self.show, 35), (self.cancel, 8), (self.events, 8), (self.artifacts, 5),
+    def ways(self):
+        return [(self.create, 30), (self.repeat, 10), (self.show, 35), (self.cancel, 8), (self.events, 8), (self.artifacts, 5),
                 (self.delete, 6), (self.list, 2)]
+
+    def run(self):
+        ways = self.ways()
         names, weights = [w[0] for w in ways], [w[1] for w in ways]
         while not self.end:
             if not self.go.is_set():
@@ -187,3 +191,33 @@ class Client(threading.Thread):
             except Exception as e:  # an answer that makes no sense: written down, judged by the checker
                 self.note(n=self.n, t=time.time(), status=-2, trouble=f"{way.__name__}: {type(e).__name__}: {e}")
             time.sleep(self.rng.uniform(0.01, 0.08))
+
+
+class Person(Client):
+    """Somebody with a paired device, who answers what agents of the tenant ask, without much thought; others do, too."""
+
+    def answer(self):
+        status, body = self.call("GET", "/v1/runs?status=running&limit=20")
+        runs = json.loads(body)["runs"] if status == 200 else []
+        waiting = [r["runId"] for r in runs if r.get("phase") == "awaiting_approval"]
+        if not waiting:
+            return
+        run = self.rng.choice(waiting)
+        status, body = self.call("GET", f"/v1/runs/{run}/approvals")
+        for q in json.loads(body)["pending"] if status == 200 else []:
+            if self.rng.random() < 0.8:
+                self.decide(run, q, self.rng.choices(("allow_once", "allow_session", "deny", "cancel"), (4, 4, 2, 1))[0])
+
+    def decide(self, run, q, decision):
+        body = {"decision": decision, "digest": q["digest"]}
+        for _ in range(2):  # allow_session takes two taps
+            status, _, told = self.ask("decide", "POST", f"/v1/runs/{run}/approvals/{q['requestId']}", body, run=run,
+                                       request=q["requestId"], decision=decision)
+            told = told or {}
+            self.tell(status, run=run, decision=told.get("decision"), at=told.get("decidedAt"))
+            if status != 202:
+                return
+            body["confirm"] = told["confirm"]
+
+    def ways(self):
+        return [(self.answer, 1)]
