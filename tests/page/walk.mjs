@@ -81,6 +81,19 @@ const always = async () => {
 const once = async () => {
 	const watched = await begin();
 	await goRun(me, watched.run);
+	// A finger that was on its way when the card came.
+	await me.page.evaluate(() => new MutationObserver((_, o) => {
+		const b = [...document.querySelectorAll("article.card button")].find((x) => x.textContent === "Allow once");
+		if (b) {
+			o.disconnect();
+			b.click();
+		}
+	}).observe(document.body, { subtree: true, childList: true }));
+	const sent = me.posts.length;
+	await watched.ask({ request_id: "o0", effect: "read", preview: "make o0" });
+	await says("a tap that was aimed at what was there before does not count", me, "o0", /did not count/);
+	check("and nothing was sent", me.posts.length === sent && await waits(watched, "o0"));
+	await tap(me, "o0", "Deny");
 	for (const [id, effect, name, decision, words] of [["o1", "execute", "Allow once", "allow_once", /Allowed once, by this device/], ["o2", "modify", "Deny", "deny", /Denied, by this device/]]) {
 		await watched.ask({ request_id: id, effect, preview: "make " + id });
 		await shown(me, id);
