@@ -149,7 +149,7 @@ export const DESK = { viewport: { width: 1280, height: 800 } };
 // A browser of its own (nothing is shared with another one), and what it complained of: violations, errors, requests to
 // anybody else.
 export class Person {
-	static async come(chrome, { label, token, size = PHONE, ...more } = {}) {
+	static async come(chrome, { label, token, size = PHONE, at = base, ...more } = {}) {
 		const p = new Person();
 		p.context = await chrome.newContext({ ...size, ...more });
 		p.context.setDefaultTimeout(PATIENCE);
@@ -161,11 +161,11 @@ export class Person {
 		p.context.on("console", (m) => { if (["error", "warning"].includes(m.type()) && !p.may.some((x) => x.test(m.text() + " " + m.location().url))) p.wrong.push(`${m.type()}: ${m.text()} (${m.location().url})`); });
 		p.context.on("weberror", (e) => p.wrong.push("thrown: " + (e.error().stack ?? e.error())));
 		p.context.on("dialog", (d) => { p.wrong.push("dialog: " + d.message()); d.dismiss(); });
-		p.context.on("request", (r) => { p.requests.push(r); if (r.method() === "POST" && r.url().includes("/approvals/")) p.posts.push(r); if (r.url() !== "about:blank" && !r.url().startsWith(base + "/") && !r.url().startsWith("blob:" + base)) p.wrong.push("asked " + r.url()); });
+		p.context.on("request", (r) => { p.requests.push(r); if (r.method() === "POST" && r.url().includes("/approvals/")) p.posts.push(r); if (r.url() !== "about:blank" && !r.url().startsWith(at + "/")) p.wrong.push("asked " + r.url()); });
 		await p.context.addInitScript(() => document.addEventListener("securitypolicyviolation", (e) => console.error("policy violated: " + e.violatedDirective + " " + e.blockedURI + " " + e.sample)));
 		if (label) token = await device(label);
 		p.token = token;
-		if (token) await p.context.addCookies([{ name: "pinfold_device", value: token, url: base + "/", httpOnly: true, secure: true, sameSite: "Strict" }]);
+		if (token) await p.context.addCookies([{ name: "pinfold_device", value: token, url: at + "/", httpOnly: true, secure: true, sameSite: "Strict" }]);
 		p.page = await p.context.newPage();
 		return p;
 	}
