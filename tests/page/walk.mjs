@@ -112,8 +112,10 @@ const elsewhere = async (chrome) => {
 	const watched = await begin();
 	await go(desk);
 	await goRun(me, watched.run);
+	const from = Date.now();
 	await watched.ask({ request_id: "e1", effect: "read", preview: "ls e1" });
 	check("two devices see it", await shown(me, "e1") && await shown(desk, "e1"));
+	console.log(`  seen in the list of runs ${Date.now() - from} ms after the agent began to ask`);
 	await tap(desk, "e1", "Allow once");
 	await says("who did not decide is told who did", me, "e1", new RegExp(`Allowed once before you, by ${label} desk`));
 	check("and has nothing to tap any more", await card(me, "e1").getByRole("button", { name: "Allow once" }).count() === 0);
