@@ -26,6 +26,8 @@ echo "== a model call through the gateway, against the same call sent straight t
 "$top/bench/gateway.py"
 echo "== HTTP behind each web server, against a trivial libfcgi responder behind the same"
 PINFOLD_BUILD=$build "$top/bench/web.py"
+echo "== events: from append to frame, against a bare server of streams behind the same"
+PINFOLD_BUILD=$build "$top/bench/stream.py"
 echo "== memory of each idle process"
 work=$(mktemp -d /tmp/pinfold-bench.XXXXXX) && chmod 711 "$work"
 "$top/quickstart" up --root "$work/root" >"$work/out" 2>"$work/err" &

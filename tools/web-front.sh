@@ -1,15 +1,15 @@
 #!/bin/bash
-# web-front.sh SERVER DIR PORT SOCKET [--prefix /PATH] [--tenant NAME] [--keep] [--without DIRECTIVE]
+# web-front.sh SERVER DIR PORT SOCKET [--prefix /PATH] [--tenant NAME] [--keep] [--many] [--without DIRECTIVE]
 # A web server of its own on 127.0.0.1:PORT in front of SOCKET, in the foreground until SIGTERM. Its configuration is
 # the installed example with only socket, prefix, tenant and the page's folder changed; every file it writes is in DIR; the system's own
 # server of that name is neither read nor touched. --keep, which the examples do not: keeps backend connections.
-# --without: drops the example's lines that begin with this directive, to see what that does.
+# --many: thousands of connections at a time. --without: drops the example's lines that begin with this directive, to see what that does.
 set -u
 umask 022
 stop_with() { printf 'web-front: %s\n' "$*" >&2; exit 1; }
-[ $# -ge 4 ] || stop_with "usage: web-front.sh lighttpd|apache|nginx DIR PORT SOCKET [--prefix /PATH] [--tenant NAME] [--keep] [--without DIRECTIVE]"
+[ $# -ge 4 ] || stop_with "usage: web-front.sh lighttpd|apache|nginx DIR PORT SOCKET [--prefix /PATH] [--tenant NAME] [--keep] [--many] [--without DIRECTIVE]"
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
-server=$1 dir=$2 port=$3 socket=$4 prefix= tenant= keep=no without=
+server=$1 dir=$2 port=$3 socket=$4 prefix= tenant= keep=no many=no without=
 shift 4
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -17,6 +17,7 @@ while [ $# -gt 0 ]; do
 	--tenant) tenant=$2 && shift 2 ;;
 	--without) without=$2 && shift 2 ;;
 	--keep) keep=yes && shift ;;
+	--many) many=yes && shift ;;
 	*) stop_with "unknown option $1" ;;
 	esac
 done
@@ -45,6 +46,7 @@ server.errorlog = "$dir/error.log"
 server.upload-dirs = ( "$dir/tmp" )
 include "$dir/pinfold.conf"
 E
+	[ $many = no ] || printf 'server.max-fds = 16384\nserver.max-connections = 8000\n' >>"$dir/lighttpd.conf"
 	mkdir -p "$dir/tmp" && chown www-data "$dir/tmp"
 	# A process that changes its user forgets to die with its parent; so it gets its user before.
 	[ "$port" -lt 1024 ] || exec setpriv --reuid www-data --regid www-data --clear-groups --pdeathsig TERM lighttpd -D -f "$dir/lighttpd.conf"
@@ -90,7 +92,8 @@ E
 }
 
 nginx() {
-	local upstream=
+	local upstream= connections=1024
+	[ $many = no ] || connections=8192
 	example >"$dir/pinfold.conf"
 	[ -z "$prefix" ] || sed -i -e "s#^location / {#location $prefix/ {#" -e "s#SCRIPT_NAME \"\"#SCRIPT_NAME \"$prefix\"#" \
 		-e "s#^location = /#&${prefix#/}/#" -e "s#^location ~ ^/#&${prefix#/}/#" "$dir/pinfold.conf"
@@ -104,7 +107,7 @@ user www-data www-data;
 worker_processes 2;
 pid "$dir/nginx.pid";
 error_log "$dir/error.log" warn;
-events { worker_connections 1024; }
+events { worker_connections $connections; }
 http {
 	access_log off;
 	client_body_temp_path "$dir/tmp-body";
