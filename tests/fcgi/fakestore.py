@@ -79,7 +79,10 @@ class Store:
 
     def serve(self, c):
         while True:
-            data, fds, flags, _ = socket.recv_fds(c, 200001, 4)
+            try:
+                data, fds, flags, _ = socket.recv_fds(c, 200001, 4)
+            except ConnectionResetError:
+                return  # it left with something unread
             if not data:
                 return
             number, _, op, r = unframe(data)

@@ -10,7 +10,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "fault")]
 from fastcgi import *
 from fakestore import COMPLETED, RUNNING, question
-from faults import ERRNO, FD, MEM, READ, RECV, WRITE, Control
+from faults import ERRNO, FD, MEM, READ, RECV, SEND, WRITE, Control
+from follow import Stream
 from rig import Rig
 from wire import SPEC
 
@@ -152,12 +153,51 @@ def listener():
         check("and the next connection is taken", a is not None and a.status == 200, a)
 
 
+def streams(ids):
+    """One that follows a run, and comes back where it is cut, misses nothing; and whatever failed, no place stays taken."""
+    run, x = ids["live"], rig.store.runs["main", ids["live"]]
+    def follow(last, want):
+        for _ in range(1000):
+            try:
+                s = Stream(rig.path, run, rig.token, more=[("HTTP_LAST_EVENT_ID", str(last))])
+                s.until(lambda: want in s.ids())
+                s.close()
+            except OSError:
+                s = None
+            ids = s.ids() if s else []
+            if ids and ids != list(range(last + 1, ids[-1] + 1)):
+                return ids
+            last = ids[-1] if ids else last
+            if last == want:
+                return last
+            if ready():
+                rig.store.told.clear()
+            time.sleep(0.01)
+    for what, kind, why in (("memory", MEM, errno.ENOMEM), ("descriptors", FD, errno.EMFILE), ("room in a socket", SEND, errno.ENOBUFS),
+                            ("what stored says", RECV, errno.ECONNRESET)):
+        for nth in range(1, MOST):
+            last = len(x["events"])
+            control.arm("fcgi", kind, ERRNO, why, countdown=nth)
+            rig.store.append(x, ("agent.step", b"{}"), ("agent.step", b"{}"))
+            got = follow(last, last + 2)
+            met = control.fired("fcgi")
+            control.clear()
+            if not met or got != last + 2:
+                break
+        check(f"a stream without {what}, {nth - 1} times", got == last + 2 and nth < MOST - 1, (nth, last, got))
+    def left():
+        a = tried(request("GET", "/metrics", rig.scraper))
+        return a is not None and b"pinfold_streams_open 0\n" in a.body
+    check("no place stays taken", wait_for(left))
+
+
 control = Control(os.path.join(os.environ.get("TMPDIR", "/tmp"), f"pinfold-lack.{os.getpid()}"))
 os.environ["PINFOLD_TEST_FAULT"] = "fcgi:" + control.folder + "/control"
 ids = start()
 try:
     every_route(ids)
     listener()
+    streams(ids)
     for what, kind, why in (("no memory", MEM, errno.ENOMEM), ("no descriptors", FD, errno.EMFILE), ("no descriptors to receive", RECV, errno.EMFILE),
                             ("no room", WRITE, errno.ENOSPC), ("a disk that does not read", READ, errno.EIO)):
         heard = sweep(what, kind, why)
