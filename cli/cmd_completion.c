@@ -45,7 +45,7 @@ int cmd_completion(struct cli *cli, int argc, char **argv)
 		fputs("autoload -U +X bashcompinit && bashcompinit\n", stdout);
 	fputs("_pinfold() {\n"
 	      "\tlocal word command= skip= words=\n"
-	      "\tfor word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+	      "\tfor word in \"${COMP_WORDS[@]:1:$((COMP_CWORD - 1))}\"; do\n"
 	      "\t\tcase $skip$word in\n"
 	      "\t\tskip*) skip= ;;\n"
 	      "\t\t--server | --*token-env | --*token-file) skip=skip ;;\n"
