@@ -54,6 +54,8 @@ static size_t frame(uint8_t *p, const char *message, const char *place)
 			wire_put_u32(&w, (uint32_t)value);
 		else if (strcmp(type, "u16") == 0)
 			wire_put_u16(&w, (uint16_t)value);
+		else if (strcmp(type, "u8") == 0)
+			wire_put_u8(&w, 0);
 		else if (strcmp(type, "bool") == 0)
 			wire_put_bool(&w, false);
 		else if (strcmp(type, "strs") == 0)
