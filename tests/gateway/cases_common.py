@@ -2,8 +2,9 @@
 import json
 import os
 import socket
+import sys
 
-from rig import KEY, MODEL
+from rig import KEY, MODEL, folder, remove
 
 counts = {"passed": 0, "failed": 0}
 
@@ -92,3 +93,22 @@ BASE = {"model": MODEL, "messages": [{"role": "user", "content": "x"}]}
 
 def asked(model, run_text):
     return sum(1 for r in model.requests() if run_text in r["body"])
+
+
+def alone(body):
+    """Runs body(folder, models) as root and tells what came of it; models that it adds are stopped. The exit status."""
+    if os.geteuid() != 0:
+        print("needs root: the store tells roles by uid")
+        return 77
+    top, models = folder(), []
+    try:
+        body(top, models)
+    finally:
+        for m in models:
+            m.stop()
+        log = top + "/pinfold-gateway.log"
+        if (counts["failed"] or sys.exc_info()[0]) and os.path.exists(log):
+            print("".join(open(log).readlines()[-20:]))
+        remove(top)
+    print("%d passed, %d failed" % (counts["passed"], counts["failed"]))
+    return 1 if counts["failed"] else 0

@@ -53,60 +53,48 @@ def start_fails(folder, secrets):
         rig.stop()
 
 
-def main():
-    if os.geteuid() != 0:
-        print("needs root: the store tells roles by uid")
-        return 77
-    top = folder()
+def main(top, models):
     env = {}
     for name in ("http_proxy", "https_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
         env[name] = "http://127.0.0.1:%d" % PROXY_TRAP.port
     model = Model(top, "main", SCENARIO, "--expect-key-env", "EXPECTED_KEY")
     wrong = Model(top, "wrong", SCENARIO, "--cert-name", "wrong.invalid")
     plain = Model(top, "plain", SCENARIO, tls=False)
+    models += [model, wrong, plain]
     closed = Trap()
     closed.s.close()
     rig = Rig(top, env)
-    try:
-        rig.tell("secret", "signing", RUN_SECRET)
-        rig.tell("secret", "signing-next", NEXT_SECRET)
-        rig.tell("secret", "key", KEY)
-        rig.tell("missing", "missing")
-        rig.tell("timeout", 3000)
-        for name, url, ca, secret, flag, model_name in (
-                ("main", model.url, model.ca, "key", 0, MODEL), ("twin", model.url, model.ca, "key", 0, MODEL),
-                ("wrong-name", wrong.url, wrong.ca, "key", 0, None), ("no-ca", model.url, "-", "key", 0, None),
-                ("refused", "https://127.0.0.1:%d/v1" % closed.port, model.ca, "key", 0, None),
-                ("no-host", "https://nothing.invalid/v1", model.ca, "key", 0, None),
-                ("no-key", model.url, model.ca, "missing", 0, None), ("plain", plain.url, "-", "-", 1, None),
-                ("plain-denied", plain.url, "-", "-", 0, None), ("plain-far", "http://192.0.2.1/v1", "-", "-", 1, None),
-                ("userinfo", "https://a:b@127.0.0.1:1/v1", "-", "-", 0, None),
-                ("query", "https://127.0.0.1:1/v1?a=b", "-", "-", 0, None)):
-            rig.tell("provider", "p-" + name, url, ca, secret, flag)
-            rig.tell("profile", name, "p-" + name, model_name or "m-" + name)
-        rig.start()
-        only = sys.argv[1:]
-        for name, test in [(n, f) for m in (cases_model, cases_token, cases_http, cases_events) for n, f in vars(m).items()]:
-            if name.startswith("test_") and (not only or name in only):
-                try:
-                    test(rig, model)
-                except Exception:
-                    traceback.print_exc()
-                    check(False, name + " broke off")
-        no_trace(rig, model)
-        check(start_fails(top + "/short", [("signing", "x" * 31)]), "a secret of 31 bytes is refused")
-        check(start_fails(top + "/next", [("signing", "x" * 32), ("signing-next", "x" * 31)]), "a next secret of 31 bytes is refused")
-        check(start_fails(top + "/none", [("key", KEY)]), "no run secret is refused")
-        rig.stop()
-        check(wait_for(lambda: not os.path.exists("/proc/%d" % rig.pid)), "the gateway ends with its parent")
-    finally:
-        for m in (model, wrong, plain):
-            m.stop()
-        if counts["failed"] or sys.exc_info()[0]:
-            print("".join(open(top + "/pinfold-gateway.log").readlines()[-20:]))
-        remove(top)
-    print("%d passed, %d failed" % (counts["passed"], counts["failed"]))
-    return 1 if counts["failed"] else 0
+    rig.tell("secret", "signing", RUN_SECRET)
+    rig.tell("secret", "signing-next", NEXT_SECRET)
+    rig.tell("secret", "key", KEY)
+    rig.tell("missing", "missing")
+    rig.tell("timeout", 3000)
+    for name, url, ca, secret, flag, model_name in (
+            ("main", model.url, model.ca, "key", 0, MODEL), ("twin", model.url, model.ca, "key", 0, MODEL),
+            ("wrong-name", wrong.url, wrong.ca, "key", 0, None), ("no-ca", model.url, "-", "key", 0, None),
+            ("refused", "https://127.0.0.1:%d/v1" % closed.port, model.ca, "key", 0, None),
+            ("no-host", "https://nothing.invalid/v1", model.ca, "key", 0, None),
+            ("no-key", model.url, model.ca, "missing", 0, None), ("plain", plain.url, "-", "-", 1, None),
+            ("plain-denied", plain.url, "-", "-", 0, None), ("plain-far", "http://192.0.2.1/v1", "-", "-", 1, None),
+            ("userinfo", "https://a:b@127.0.0.1:1/v1", "-", "-", 0, None),
+            ("query", "https://127.0.0.1:1/v1?a=b", "-", "-", 0, None)):
+        rig.tell("provider", "p-" + name, url, ca, secret, flag)
+        rig.tell("profile", name, "p-" + name, model_name or "m-" + name)
+    rig.start()
+    only = sys.argv[1:]
+    for name, test in [(n, f) for m in (cases_model, cases_token, cases_http, cases_events) for n, f in vars(m).items()]:
+        if name.startswith("test_") and (not only or name in only):
+            try:
+                test(rig, model)
+            except Exception:
+                traceback.print_exc()
+                check(False, name + " broke off")
+    no_trace(rig, model)
+    check(start_fails(top + "/short", [("signing", "x" * 31)]), "a secret of 31 bytes is refused")
+    check(start_fails(top + "/next", [("signing", "x" * 32), ("signing-next", "x" * 31)]), "a next secret of 31 bytes is refused")
+    check(start_fails(top + "/none", [("key", KEY)]), "no run secret is refused")
+    rig.stop()
+    check(wait_for(lambda: not os.path.exists("/proc/%d" % rig.pid)), "the gateway ends with its parent")
 
 
-sys.exit(main())
+sys.exit(alone(main))

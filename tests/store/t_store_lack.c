@@ -66,6 +66,7 @@ static void prepare(void)
 	struct st_events_taken taken;
 	memset(bytes, 'x', sizeof bytes);
 	assert_int_equal(rig_running(fcgi, steward, "acme", "live", 1000000), ERR_OK);
+	assert_int_equal(rig_running(fcgi, steward, "acme", "asks", 4), ERR_OK);
 	assert_int_equal(rig_running(fcgi, steward, "acme", "done", 4), ERR_OK);
 	assert_int_equal(append("done", "agent.note", 100, 5, &taken), ERR_OK);
 	for (int large = 0; large <= 1; large++) {
@@ -248,14 +249,20 @@ static enum err unpair(struct ask *a, unsigned n)
 	return FCGI(st_call_device_revoke(a, &m, NULL, &ok, NULL));
 }
 
-static enum err put_question(struct ask *a, unsigned n)
+static enum err ask_in(struct ask *a, const char *run, unsigned n)
 {
 	char id[32];
-	static const uint8_t digest[32] = {7};
+	uint8_t digest[32] = {7}; /* another action each time: what was allowed is not asked */
+	memcpy(digest + 1, &n, sizeof n);
 	(void)snprintf(id, sizeof id, "q%u", n);
 	struct st_agent_event m = {
 	    .request = id, .digest = {digest, sizeof digest}, .data = BYTES("{}"), .preview = "make"};
-	return ask_person(a, "live", &m);
+	return ask_person(a, run, &m);
+}
+
+static enum err put_question(struct ask *a, unsigned n)
+{
+	return ask_in(a, "live", n);
 }
 
 static enum err asked(struct ask *a, unsigned n)
@@ -290,6 +297,66 @@ static enum err decide(struct ask *a, unsigned n)
 	return FCGI(st_call_approval_decide(a, &m, NULL, &done, NULL));
 }
 
+/* What was allowed for the rest of the run is taken back. */
+static enum err allowed(struct ask *a, unsigned n)
+{
+	char id[32], nonce[65];
+	(void)a;
+	struct st_approval_nonce first;
+	struct st_approval_decided done;
+	(void)snprintf(id, sizeof id, "q%u", n);
+	enum err e = ask_in(gateway, "asks", n);
+	if (e != ERR_OK)
+		return e;
+	struct st_approval_confirm c = {
+	    .tenant = "acme", .run = "asks", .request = id, .by = "dev", .request_id = "rq"};
+	e = FCGI(st_call_approval_confirm(fcgi, &c, NULL, &first, NULL));
+	if (e != ERR_OK)
+		return e;
+	(void)snprintf(nonce, sizeof nonce, "%s", first.nonce);
+	struct st_approval_decide m = {.tenant = "acme",
+				       .run = "asks",
+				       .request = id,
+				       .decision = DECISION_ALLOW_SESSION,
+				       .confirm = nonce,
+				       .device = "phone",
+				       .by = "dev",
+				       .actor = "device:dev",
+				       .request_id = "rq"};
+	return FCGI(st_call_approval_decide(fcgi, &m, NULL, &done, NULL));
+}
+
+static enum err take_back(struct ask *a, unsigned n)
+{
+	char id[32];
+	struct st_ok ok;
+	(void)snprintf(id, sizeof id, "q%u", n);
+	struct st_grant_revoke m = {.tenant = "acme",
+				    .run = "asks",
+				    .request = id,
+				    .device = "phone",
+				    .by = "dev",
+				    .actor = "device:dev",
+				    .request_id = "rq"};
+	return FCGI(st_call_grant_revoke(a, &m, NULL, &ok, NULL));
+}
+
+static enum err inbox(struct ask *a, unsigned n)
+{
+	struct st_inbox_get m = {.tenant = "acme", .after_run = "", .after_request = ""};
+	struct st_inbox_is is;
+	(void)n;
+	return FCGI(st_call_inbox_get(a, &m, NULL, &is, NULL));
+}
+
+static enum err receipts(struct ask *a, unsigned n)
+{
+	struct st_receipt_list m = {.tenant = "acme", .before_receipt = ""};
+	struct st_receipts_are are;
+	(void)n;
+	return FCGI(st_call_receipt_list(a, &m, NULL, &are, NULL));
+}
+
 static const struct question {
 	const char *name;
 	enum rig_role role;
@@ -312,6 +379,9 @@ static const struct question {
     {"ask a person", RIG_GATEWAY, put_question, NULL, ERR_OK},
     {"the first tap", RIG_FCGI, tap, asked, ERR_ALREADY_DECIDED},
     {"decide", RIG_FCGI, decide, asked, ERR_OK},
+    {"take back", RIG_FCGI, take_back, allowed, ERR_OK},
+    {"inbox", RIG_FCGI, inbox, asked, ERR_OK},
+    {"receipts", RIG_FCGI, receipts, NULL, ERR_OK},
     {"metrics", RIG_FCGI, figures, NULL, ERR_OK},
     {"consume", RIG_GATEWAY, spend, NULL, ERR_OK},
     {"put an artifact", RIG_STEWARD, put, NULL, ERR_OK},
