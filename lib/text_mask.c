@@ -239,7 +239,8 @@ bool text_mask(struct buf *out, const char *s, size_t n)
 			next = mask_row(&m, i, &rows[r]);
 		i = next > 0 ? next : i + 1;
 	}
-	buf_add(out, s + m.copied, n - m.copied);
+	if (m.copied < n)
+		buf_add(out, s + m.copied, n - m.copied);
 	return m.changed;
 }
 

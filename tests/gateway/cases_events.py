@@ -84,6 +84,28 @@ def test_shortened(rig, model):
             same(len(data["preview"].encode()), 16000, "its cap")
 
 
+def test_masks(rig, model):
+    """Where the setting says so: in questions, in all events, nowhere (D-61)."""
+    said = {"reason": "password=hunter22", "preview": "x --token=hunter22 " + "sk-" + "a" * 20}
+    hidden = {"reason": "password=[masked]", "preview": "x --token=[masked] sk-[masked]"}
+    for masks, question, event in ((1, hidden, hidden), (2, said, said), (0, hidden, said)):
+        rig.tell("masks", masks)
+        rig.restart()
+        run = rig.run(2)
+        ids = "sk-" + "b" * 20
+        a = run.send_events([run.line("note", 1, data=said), run.line("approval.requested", 2, data=dict(said, request_id=ids, effect="execute"))])
+        same((a.status, a.json["accepted"]), (202, 2), "an event and a question")
+        data = {k: d for _, k, d in run.events()}
+        same({k: data["note"][k] for k in said}, event, "the event under %d" % masks)
+        same({k: data["approval.requested"][k] for k in said}, question, "the question under %d" % masks)
+        same(data["approval.requested"]["request_id"], ids, "an id is never masked")
+        same([m.get("masked") for m in data["approval.requested"].get("text_shortened", [])], [True, True] if question is hidden else [], "which is said")
+        same("text_shortened" in data["note"], False, "of questions alone")
+        poll = get(run.port, run.path("approvals")[:run.path("approvals").rindex("/") + 1] + ids, run.token("approvals"))
+        same(poll.json.get("digest", ""), "" if poll.json["status"] != "decided" else hashlib.sha256(b"execute\0" + said["preview"].encode()).hexdigest(),
+             "a digest is of what was sent")
+
+
 def test_approvals(rig, model):
     run = rig.run(2)
     ask = {"request_id": "ask-1", "action_id": "a", "effect": "execute", "reason": "model_tool", "preview": "rm -rf /"}

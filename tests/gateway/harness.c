@@ -1,6 +1,7 @@
 /*
  * Command lines, one answer line each ("ok ...", "err CODE"), before start:
  *   provider NAME URL CA|- SECRET|- PLAIN    profile NAME PROVIDER MODEL    secret NAME VALUE    timeout MS
+ *   masks N                                  mask_secrets, also for the gateway that is restarted next
  *   missing SECRET                           is configured and never handed over
  *   start DIR BINDIR                         answers the gateway's pid
  * and after it:
@@ -44,6 +45,7 @@ static struct {
 	struct cf_profile profiles[ITEMS];
 	struct cf_secret secrets[ITEMS];
 	uint32_t nproviders, nprofiles, nsecrets, timeout_ms;
+	uint8_t masks;
 	bool next;
 } given;
 
@@ -96,7 +98,8 @@ static int make_conf(const struct harness *h)
 	PUT(global, .run_dir = run, .state_dir = state, .log_dir = log, .libexec_dir = h->bin, .gateway_port = 9797,
 	    .box_uid_base = 2000002000, .max_boxes = HARNESS_BOXES, .fcgi_threads = 2, .fcgi_threads_max = 4,
 	    .request_deadline_ms = 20000, .model_timeout_ms = given.timeout_ms, .web_gid = 33,
-	    .run_token_secret = "signing", .run_token_secret_next = given.next ? "signing-next" : "");
+	    .mask_secrets = given.masks, .run_token_secret = "signing",
+	    .run_token_secret_next = given.next ? "signing-next" : "");
 	for (uint32_t i = 0; i < 4; i++)
 		PUT(role, .name = roles[i], .uid = HARNESS_UID + i, .gid = HARNESS_UID + i);
 	PUT(shared_gid, .gid = HARNESS_UID + 100);
@@ -327,6 +330,11 @@ static void obey(struct harness *h, char **w, int n)
 		snprintf(h->bin, sizeof h->bin, "%s", w[2]);
 		h->conf_fd = make_conf(h);
 		harness_start(h);
+	} else if (strcmp(w[0], "masks") == 0 && n == 2) {
+		given.masks = (uint8_t)atoi(w[1]);
+		close(h->conf_fd);
+		h->conf_fd = make_conf(h);
+		printf("ok\n");
 	} else if (strcmp(w[0], "restart") == 0)
 		harness_start_gateway(h);
 	else if (strcmp(w[0], "restart_store") == 0) {
