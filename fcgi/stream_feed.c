@@ -187,12 +187,13 @@ static void take_page(struct streams *s, const struct reading *g, const struct s
 		each_stream(s, t, stream_end);
 		return;
 	}
+	/* Before anybody is written to, who would take what was known before for all there is. */
+	uint64_t last = a->last + (a->more ? 1 : 0);
+	t->last = last > t->last ? last : t->last;
+	t->terminal = t->terminal || (a->terminal && !a->more);
 	give_page(s, t, g->after, a->last, c);
 	if (c != NULL)
 		chunk_drop(s, c);
-	uint64_t last = a->last + (a->more ? 1 : 0);
-	t->last = last > t->last ? last : t->last;
-	t->terminal = t->terminal || a->terminal;
 	each_stream(s, t, stream_kick);
 }
 

@@ -277,7 +277,14 @@ def large():
     check("who reads nothing holds up nobody", s.until(lambda: len(s.ids()) == 47), len(s.ids()))
     slow.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
     check("who reads slowly has all in the end", slow.until(lambda: slow.ids() == list(range(1, 48))), slow.ids())
+    rig.store.append(x, ("run.completed", b"{}"), state=COMPLETED)
+    check("the end comes behind all of it", s.over() and slow.over() and s.ids()[-1] == slow.ids()[-1] == 48)
     check("they leave", closed(s, one, slow))
+    # Nobody knows of it any more how far it goes.
+    for after in (0, 1, 6, 40):
+        late = Stream(run, f"?stream=1&after={after}")
+        check(f"of a run that has ended long since, too, from {after}", late.over() and late.ids() == list(range(after + 1, 49)), late.ids())
+        late.close()
 
 
 def odd_texts():
