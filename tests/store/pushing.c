@@ -6,18 +6,13 @@
 
 enum { PRINCIPAL_DEVICE = 2 };
 
-struct ask *push;
-
 static long long clock_offset, timer_offset, day = 24LL * HOUR;
-static uint8_t key[65] = {4}, point[65] = {4, 1}, auth[16] = {7};
+static char key_now;
 static const char kinds[PUSH_KIND__COUNT] = {[PUSH_CARD] = 'c', [PUSH_CLEAR] = 'x', [PUSH_SUMMARY] = 's'};
 
 int pushing_setup(void **state)
 {
 	if (settable_setup(state) != 0)
-		return -1;
-	push = rig_ask(&rig, RIG_PUSH);
-	if (push == NULL)
 		return -1;
 	timer_offset = day;
 	set_timer(timer_offset);
@@ -60,15 +55,13 @@ void restart(bool anew)
 		set_timer(timer_offset);
 	}
 	rig_start(&rig);
-	ready((char)key[1]);
+	ready(key_now);
 }
 
 void ready(char letter)
 {
-	struct st_push_ready m = {.public_key = {key, sizeof key}};
-	struct st_ok ok;
-	key[1] = (uint8_t)letter;
-	assert_int_equal(PUSHING(st_call_push_ready(push, &m, NULL, &ok, NULL)), ERR_OK);
+	key_now = letter;
+	push_ready(letter);
 }
 
 void device(const char *tenant, const char *id, uint64_t expires_at)
@@ -84,32 +77,9 @@ void device(const char *tenant, const char *id, uint64_t expires_at)
 	assert_int_equal(st_call_token_create(admin, &m, NULL, &ok, NULL), ERR_OK);
 }
 
-enum err subscribe_at(const char *tenant, const char *id, const char *endpoint)
-{
-	struct st_push_put m = {.tenant = tenant,
-				.token_id = id,
-				.endpoint = endpoint,
-				.p256dh = {point, sizeof point},
-				.auth = {auth, sizeof auth},
-				.by = "device:x",
-				.request_id = "rq"};
-	struct st_ok ok;
-	return FCGI(st_call_push_put(fcgi, &m, NULL, &ok, NULL));
-}
-
 enum err subscribe(const char *tenant, const char *id)
 {
-	char endpoint[300];
-	(void)snprintf(endpoint, sizeof endpoint, "https://push.example.com/send/%s/%s", tenant, id);
-	return subscribe_at(tenant, id, endpoint);
-}
-
-bool subscribed(const char *tenant, const char *id)
-{
-	struct st_push_state m = {.tenant = tenant, .token_id = id};
-	struct st_push_state_is a;
-	assert_int_equal(FCGI(st_call_push_state(fcgi, &m, NULL, &a, NULL)), ERR_OK);
-	return a.subscribed;
+	return push_put_at(tenant, id, NULL);
 }
 
 void revoke_device(const char *tenant, const char *label)

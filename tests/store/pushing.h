@@ -9,13 +9,11 @@
 #include <cmocka.h>
 
 #include "gen/limits.h"
+#include "tests/store/push_steps.h"
 #include "tests/store/settable.h"
 #include "tests/store/steps.h"
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
-#define PUSHING(call) RIG_AS(RIG_PUSH, call)
-
-extern struct ask *push;
 
 /* settable_setup, and the connection of role push; the timer stands a day ahead, so that it may also be set back. */
 int pushing_setup(void **state);
@@ -28,14 +26,12 @@ void step_clock(long long ms);
 uint64_t there(void);
 /* stored is killed and started again; as by a new start of the machine, whose timer begins anew, if anew. */
 void restart(bool anew);
-/* Role push says its key: 65 bytes that begin with 4 and then this letter. */
+/* push_ready, and again after each restart. */
 void ready(char key);
 
 void device(const char *tenant, const char *id, uint64_t expires_at);
 /* It subscribes, at an endpoint of its own. */
 enum err subscribe(const char *tenant, const char *id);
-enum err subscribe_at(const char *tenant, const char *id, const char *endpoint);
-bool subscribed(const char *tenant, const char *id);
 void revoke_device(const char *tenant, const char *label);
 
 /* A run whose agent works; its question. */

@@ -9,6 +9,7 @@
 
 #include "tests/store/care.h"
 #include "tests/store/old_form.h"
+#include "tests/store/push_steps.h"
 
 static void first(void **state)
 {
@@ -59,6 +60,14 @@ static void findings(void **state)
 	    {"approval", "acme\0anchor\0", 12, row_drop, "names q1 of acme/anchor wrongly"},
 	    {"approval", "acme\0anchor\0", 12, row_cut, "an approval of acme/anchor cannot be read"},
 	    {"receipt", "acme\0", 5, row_cut, "a receipt of acme cannot be read"},
+	    {"push_subscription", "acme\0phone\0", 11, row_drop, "a push to phone of acme, which has no subscription"},
+	    {"push_subscription", "acme\0phone\0", 11, row_cut,
+	     "the push subscription of phone of acme cannot be read"},
+	    {"token", "phone\0", 6, row_drop, "the push subscription of phone of acme, which is no device"},
+	    {"push", "acme\0phone\0", 11, row_cut, "a push to phone of acme cannot be read"},
+	    {"push_due", "", 0, row_drop, "phone of acme is not in the index of those due"},
+	    {"push_subscription", "acme\0phone\0", 11, row_drop, "the index of pushes due names phone of acme wrongly"},
+	    {"push_budget", "acme\0", 5, row_cut, "the push budget of \"acme\" cannot be read"},
 	};
 	static const uint8_t hash[32];
 	struct st_pair_begin code = {.tenant = "acme", .hash = {hash, 32}};
@@ -73,6 +82,13 @@ static void findings(void **state)
 	struct st_run_create m = rig_run("acme", "called-off");
 	struct st_run_cancel c = {.tenant = "acme", .run = "called-off", .by = "device:gone", .request_id = ""};
 	struct st_run_state a;
+	/* It is pushed. */
+	struct st_token_create phone = {
+	    .tenant = "acme", .kind = 2, .token_id = "phone", .hash = {hash, 32}, .label = "phone"};
+	struct st_ok ok;
+	assert_int_equal(st_call_token_create(admin, &phone, NULL, &ok, NULL), ERR_OK);
+	push_ready('a');
+	assert_int_equal(push_put_at("acme", "phone", NULL), ERR_OK);
 	assert_int_equal(ask_person(gateway, "anchor", &q), ERR_OK);
 	assert_int_equal(rig_create(fcgi, &m, &a), ERR_OK);
 	assert_int_equal(FCGI(st_call_run_cancel(fcgi, &c, NULL, &a, NULL)), ERR_OK);

@@ -16,7 +16,9 @@
 
 #include "lib/names.h"
 #include "lib/num.h"
+#include "lib/token.h"
 #include "tests/store/cli.h"
+#include "tests/store/push_steps.h"
 #include "tests/store/steps.h"
 
 static const long long HOUR = 3600000, DAY = 24 * HOUR;
@@ -186,13 +188,22 @@ static void ages(void **state)
 	whole();
 }
 
-static void token(const char *id, uint64_t expires_at)
+static void token_of(uint8_t kind, const char *id, uint64_t expires_at)
 {
 	static const uint8_t hash[32] = {4};
-	struct st_token_create m = {
-	    .tenant = "acme", .kind = 1, .token_id = id, .hash = {hash, 32}, .label = "", .expires_at = expires_at};
+	struct st_token_create m = {.tenant = "acme",
+				    .kind = kind,
+				    .token_id = id,
+				    .hash = {hash, 32},
+				    .label = kind == PRINCIPAL_DEVICE ? id : "",
+				    .expires_at = expires_at};
 	struct st_ok ok;
 	assert_int_equal(st_call_token_create(admin, &m, NULL, &ok, NULL), ERR_OK);
+}
+
+static void token(const char *id, uint64_t expires_at)
+{
+	token_of(PRINCIPAL_API, id, expires_at);
 }
 
 static void tokens_and_keys(void **state)
@@ -229,6 +240,22 @@ static void tokens_and_keys(void **state)
 	later(DAY);
 	assert_true(prune().tokens <= 1);
 	assert_int_equal(stats().tokens, before + 1);
+	whole();
+}
+
+/* A device goes by retention with what it was told of. */
+static void devices(void **state)
+{
+	(void)state;
+	push_ready('a');
+	token_of(PRINCIPAL_DEVICE, "old-phone", clock_ms() + (uint64_t)(offset + DAY));
+	assert_int_equal(push_put_at("acme", "old-phone", NULL), ERR_OK);
+	assert_int_equal(figure("pinfold_push_subscriptions"), 1);
+	(void)prune();
+	assert_int_equal(figure("pinfold_push_subscriptions"), 1);
+	later((KEEP_TOKENS + 2) * DAY);
+	(void)WAIT_FOR((prune(), figure("pinfold_push_subscriptions") == 0));
+	assert_int_equal(figure("pinfold_push_subscriptions"), 0);
 	whole();
 }
 
@@ -339,8 +366,8 @@ static void a_leap(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(ages), cmocka_unit_test(tokens_and_keys),
-					   cmocka_unit_test(receipts), cmocka_unit_test(by_itself),
-					   cmocka_unit_test(a_leap)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(ages),      cmocka_unit_test(tokens_and_keys),
+					   cmocka_unit_test(devices),   cmocka_unit_test(receipts),
+					   cmocka_unit_test(by_itself), cmocka_unit_test(a_leap)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

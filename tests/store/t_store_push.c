@@ -49,13 +49,13 @@ static void who(void **state)
 	device("acme", "first", 0);
 	assert_true(WAIT_FOR(subscribe("acme", "first") == ERR_PUSH_NOT_READY));
 	assert_int_equal(PUSHING(st_call_push_next(push, &m, NULL, &a, NULL)), ERR_PUSH_NOT_READY);
-	assert_false(subscribed("acme", "first"));
+	assert_false(push_has("acme", "first"));
 	struct st_push_ready no = {.public_key = {odd, 64}};
 	assert_int_equal(PUSHING(st_call_push_ready(push, &no, NULL, &ok, NULL)), ERR_INVALID_REQUEST);
 	ready('a');
 	assert_int_equal(subscribe("acme", "first"), ERR_OK);
-	assert_true(subscribed("acme", "first"));
-	assert_false(subscribed("other", "first"));
+	assert_true(push_has("acme", "first"));
+	assert_false(push_has("other", "first"));
 	/* Another's device, none at all, an API token, one that is gone, one whose time is over. */
 	assert_int_equal(subscribe("other", "first"), ERR_UNAUTHORIZED);
 	assert_int_equal(subscribe("acme", "nobody"), ERR_UNAUTHORIZED);
@@ -69,8 +69,8 @@ static void who(void **state)
 	device("acme", "late", 1);
 	assert_int_equal(subscribe("acme", "late"), ERR_UNAUTHORIZED);
 	/* Looked at here as well, whoever asks. */
-	assert_int_equal(subscribe_at("acme", "first", "http://push.example.com/x"), ERR_INVALID_PUSH_ENDPOINT);
-	assert_int_equal(subscribe_at("acme", "first", "https://127.0.0.1/x"), ERR_INVALID_PUSH_ENDPOINT);
+	assert_int_equal(push_put_at("acme", "first", "http://push.example.com/x"), ERR_INVALID_PUSH_ENDPOINT);
+	assert_int_equal(push_put_at("acme", "first", "https://127.0.0.1/x"), ERR_INVALID_PUSH_ENDPOINT);
 	struct st_push_put put = {.tenant = "acme",
 				  .token_id = "first",
 				  .endpoint = "https://push.example.com/x",
@@ -84,16 +84,16 @@ static void who(void **state)
 	assert_int_equal(FCGI(st_call_push_put(fcgi, &put, NULL, &ok, NULL)), ERR_INVALID_PUSH_SUBSCRIPTION);
 	/* Under another key a browser must subscribe anew. */
 	ready('b');
-	assert_false(subscribed("acme", "first"));
+	assert_false(push_has("acme", "first"));
 	assert_int_equal(subscribe("acme", "first"), ERR_OK);
-	assert_true(subscribed("acme", "first"));
+	assert_true(push_has("acme", "first"));
 	ready('a');
 	assert_int_equal(subscribe("acme", "first"), ERR_OK);
 	unsubscribe("other", "first");
-	assert_true(subscribed("acme", "first"));
+	assert_true(push_has("acme", "first"));
 	unsubscribe("acme", "first");
 	unsubscribe("acme", "first");
-	assert_false(subscribed("acme", "first"));
+	assert_false(push_has("acme", "first"));
 	/* Its line is there, and its address nowhere. */
 	assert_true(told("push.subscribe") && told("push.unsubscribe"));
 	assert_false(told("push.example.com"));
@@ -111,13 +111,13 @@ static void bounds(void **state)
 	}
 	assert_int_equal(figure("pinfold_push_subscriptions"), LIMIT_PUSH_DEVICES);
 	/* One that had it may have it anew, and another tenant's are not counted. */
-	assert_int_equal(subscribe_at("other", "of-many-3", "https://push.example.com/new"), ERR_OK);
+	assert_int_equal(push_put_at("other", "of-many-3", "https://push.example.com/new"), ERR_OK);
 	device("acme", "alone", 0);
 	assert_int_equal(subscribe("acme", "alone"), ERR_OK);
 	/* A browser that was paired anew comes with the address that it had. */
 	device("other", "again", 0);
-	assert_int_equal(subscribe_at("other", "again", "https://push.example.com/new"), ERR_OK);
-	assert_false(subscribed("other", "of-many-3"));
+	assert_int_equal(push_put_at("other", "again", "https://push.example.com/new"), ERR_OK);
+	assert_false(push_has("other", "of-many-3"));
 	/* Who is gone makes room. */
 	(void)snprintf(id, sizeof id, "of-many-%d", LIMIT_PUSH_DEVICES);
 	assert_int_equal(subscribe("other", id), ERR_TOO_MANY_PUSH_DEVICES);
@@ -296,7 +296,7 @@ static void lost(void **state)
 	assert_true(a.id != b.id);
 	/* What the first one says now is about nothing. */
 	assert_int_equal(done(&a, PUSH_GONE, 0), ERR_OK);
-	assert_true(subscribed("acme", "phone"));
+	assert_true(push_has("acme", "phone"));
 	assert_int_equal(done(&b, PUSH_OUTCOME__COUNT, 0), ERR_INVALID_REQUEST);
 	assert_int_equal(done(&b, PUSH_SENT, 0), ERR_OK);
 	assert_int_equal(decided("acme", "lost", "q1"), ERR_OK);
@@ -339,7 +339,7 @@ static void failures(void **state)
 	for (int i = 0; i < 5; i++) {
 		char request[8];
 		(void)snprintf(request, sizeof request, "r%d", i);
-		assert_true(subscribed("acme", "phone"));
+		assert_true(push_has("acme", "phone"));
 		pass(5 * MINUTE);
 		question("acme", "fails", request);
 		/* What a service does not take is not tried again, and is a failure all the same. */
@@ -348,7 +348,7 @@ static void failures(void **state)
 		assert_int_equal(done(&a, PUSH_REFUSED, 0), ERR_OK);
 		assert_int_equal(next(&a), 'n');
 	}
-	assert_false(subscribed("acme", "phone"));
+	assert_false(push_has("acme", "phone"));
 	assert_int_equal(figure("pinfold_push_evicted_total"), evicted + 1);
 	assert_true(told("push.evicted"));
 	assert_int_equal(findings(), 0);
@@ -395,7 +395,7 @@ static void outcomes(void **state)
 	question("acme", "outcomes", "q3");
 	assert_int_equal(next(&a), 'c');
 	assert_int_equal(done(&a, PUSH_GONE, 0), ERR_OK);
-	assert_false(subscribed("acme", "phone"));
+	assert_false(push_has("acme", "phone"));
 	assert_int_equal(next(&a), 'n');
 	assert_int_equal(cards("acme", "outcomes"), 1);
 	assert_int_equal(subscribe("acme", "phone"), ERR_OK);
@@ -501,7 +501,7 @@ static void gone(void **state)
 	question("acme", "gone", "q3");
 	assert_string_equal(send_all(), "c");
 	step_clock(HOUR);
-	assert_false(subscribed("acme", "brief") || subscribed("acme", "token") || subscribed("acme", "revoked-2"));
+	assert_false(push_has("acme", "brief") || push_has("acme", "token") || push_has("acme", "revoked-2"));
 	unsubscribe("other", "stranger");
 	assert_int_equal(findings(), 0);
 }
@@ -528,7 +528,7 @@ static void apart(void **state)
 	struct st_push_is b = a;
 	b.tenant = "acme";
 	assert_int_equal(done(&b, PUSH_GONE, 0), ERR_OK);
-	assert_true(subscribed("other", "apart") && subscribed("acme", "phone"));
+	assert_true(push_has("other", "apart") && push_has("acme", "phone"));
 	assert_int_equal(done(&a, PUSH_SENT, 0), ERR_OK);
 	assert_int_equal(decided("other", "same", "q"), ERR_OK);
 	assert_int_equal(next(&a), 'x');

@@ -11,6 +11,7 @@
 
 #include "cli/audit.h"
 #include "tests/store/care.h"
+#include "tests/store/push_steps.h"
 
 static bool is_free(const char *path)
 {
@@ -103,6 +104,42 @@ static void meanwhile(const char *suffix)
 	assert_int_equal(principal(id), ERR_OK);
 }
 
+/* Is there anything to push? */
+static bool to_push(void)
+{
+	struct st_push_next m = {0};
+	struct st_push_is a;
+	assert_int_equal(PUSHING(st_call_push_next(push, &m, NULL, &a, NULL)), ERR_OK);
+	return a.id != 0 || a.wait_ms != 0;
+}
+
+/* Both devices have push; a question was pushed to one and is on its way to the other. */
+static void pushed(const char *suffix)
+{
+	char id[64];
+	struct st_push_next next = {0};
+	struct st_push_is a;
+	struct st_ok ok;
+	struct st_agent_event q = {.request = "q1",
+				   .digest = {device_hash, 32},
+				   .data = BYTES("{\"request_id\":\"q\"}"),
+				   .effect = "execute",
+				   .preview = "make"};
+	push_ready('a');
+	(void)snprintf(id, sizeof id, "lost-%s", suffix);
+	assert_int_equal(push_put_at("acme", id, NULL), ERR_OK);
+	(void)snprintf(id, sizeof id, "kept-%s", suffix);
+	assert_int_equal(push_put_at("acme", id, NULL), ERR_OK);
+	(void)snprintf(id, sizeof id, "spent-%s", suffix);
+	assert_int_equal(ask_person(gateway, id, &q), ERR_OK);
+	assert_int_equal(PUSHING(st_call_push_next(push, &next, NULL, &a, NULL)), ERR_OK);
+	assert_true(a.id != 0);
+	struct st_push_done done = {.tenant = "acme", .id = a.id, .outcome = PUSH_SENT};
+	assert_int_equal(PUSHING(st_call_push_done(push, &done, NULL, &ok, NULL)), ERR_OK);
+	assert_int_equal(PUSHING(st_call_push_next(push, &next, NULL, &a, NULL)), ERR_OK);
+	assert_true(a.id != 0);
+}
+
 static void before(const char *suffix)
 {
 	char id[64];
@@ -127,6 +164,7 @@ static void before(const char *suffix)
 	(void)snprintf(id, sizeof id, "kept-%s", suffix);
 	assert_int_equal(claim(0, id), ERR_OK);
 	pairing_code(1);
+	pushed(suffix);
 	a_backup("r");
 	meanwhile(suffix);
 }
@@ -168,6 +206,12 @@ static void afterwards(const char *suffix, bool good)
 	assert_int_equal(device(id), ERR_UNAUTHORIZED);
 	(void)snprintf(id, sizeof id, "kept-%s", suffix);
 	assert_int_equal(device(id), good ? ERR_OK : ERR_UNAUTHORIZED);
+	/* Who may still be told is; and nothing of what was to be told then. */
+	push_ready('a');
+	assert_int_equal(push_has("acme", id), good);
+	(void)snprintf(id, sizeof id, "lost-%s", suffix);
+	assert_false(push_has("acme", id));
+	assert_false(to_push());
 	(void)snprintf(id, sizeof id, "late-%s", suffix);
 	assert_int_equal(claim(1, id), ERR_INVALID_PAIRING_CODE);
 	(void)snprintf(id, sizeof id, "good-%s", suffix);
