@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "tests/fault/shim.h"
+#include "tests/store/push_steps.h"
 #include "tests/store/steps.h"
 
 /* A death is seen when this is over: short, and too short an answer is one that passes, too. */
@@ -357,6 +358,77 @@ static enum err receipts(struct ask *a, unsigned n)
 	return FCGI(st_call_receipt_list(a, &m, NULL, &are, NULL));
 }
 
+static enum err subscribe_as(struct ask *a, unsigned n)
+{
+	char endpoint[64];
+	static const uint8_t point[65] = {4}, auth[16];
+	struct st_ok ok;
+	(void)snprintf(endpoint, sizeof endpoint, "https://push.example.com/%u", n);
+	struct st_push_put m = {.tenant = "acme",
+				.token_id = "dev",
+				.endpoint = endpoint,
+				.p256dh = {point, sizeof point},
+				.auth = {auth, sizeof auth},
+				.by = "dev",
+				.request_id = "rq"};
+	return FCGI(st_call_push_put(a, &m, NULL, &ok, NULL));
+}
+
+/* Whoever signs is there; also after the store's death. */
+static enum err signs(struct ask *a, unsigned n)
+{
+	(void)a;
+	(void)n;
+	push_ready('a');
+	return ERR_OK;
+}
+
+static enum err has_push(struct ask *a, unsigned n)
+{
+	(void)signs(a, n);
+	return subscribe_as(fcgi, n);
+}
+
+static enum err to_push(struct ask *a, unsigned n)
+{
+	enum err e = has_push(a, n);
+	return e != ERR_OK ? e : put_question(gateway, n);
+}
+
+static uint64_t lent; /* what was handed out last */
+
+static enum err next_push(struct ask *a, unsigned n)
+{
+	struct st_push_next m = {0};
+	struct st_push_is is = {.id = 0};
+	(void)n;
+	enum err e = PUSHING(st_call_push_next(a, &m, NULL, &is, NULL));
+	lent = e == ERR_OK && is.id != 0 ? is.id : 1;
+	return e;
+}
+
+static enum err lend(struct ask *a, unsigned n)
+{
+	(void)a;
+	enum err e = to_push(a, n);
+	return e != ERR_OK ? e : next_push(push, n);
+}
+
+static enum err report(struct ask *a, unsigned n)
+{
+	struct st_push_done m = {.tenant = "acme", .id = lent, .outcome = n % 2 != 0 ? PUSH_SENT : PUSH_FAILED};
+	struct st_ok ok;
+	return PUSHING(st_call_push_done(a, &m, NULL, &ok, NULL));
+}
+
+static enum err unsubscribe(struct ask *a, unsigned n)
+{
+	struct st_push_delete m = {.tenant = "acme", .token_id = "dev", .by = "dev", .request_id = "rq"};
+	struct st_ok ok;
+	(void)n;
+	return FCGI(st_call_push_delete(a, &m, NULL, &ok, NULL));
+}
+
 static const struct question {
 	const char *name;
 	enum rig_role role;
@@ -382,6 +454,12 @@ static const struct question {
     {"take back", RIG_FCGI, take_back, allowed, ERR_OK},
     {"inbox", RIG_FCGI, inbox, asked, ERR_OK},
     {"receipts", RIG_FCGI, receipts, NULL, ERR_OK},
+    {"subscribe", RIG_FCGI, subscribe_as, signs, ERR_OK},
+    {"ask a person with push", RIG_GATEWAY, put_question, has_push, ERR_OK},
+    {"decide what was pushed", RIG_FCGI, decide, lend, ERR_OK},
+    {"the next push", RIG_PUSH, next_push, to_push, ERR_OK},
+    {"its outcome", RIG_PUSH, report, lend, ERR_OK},
+    {"unsubscribe", RIG_FCGI, unsubscribe, has_push, ERR_OK},
     {"metrics", RIG_FCGI, figures, NULL, ERR_OK},
     {"consume", RIG_GATEWAY, spend, NULL, ERR_OK},
     {"put an artifact", RIG_STEWARD, put, NULL, ERR_OK},
