@@ -233,3 +233,9 @@ unsigned findings(void)
 	}
 	return n;
 }
+
+void past_budgets(void)
+{
+	pass(3LL * HOUR);
+	(void)send_all();
+}

@@ -46,6 +46,8 @@ char next(struct st_push_is *a);
 enum err done(const struct st_push_is *a, uint8_t outcome, uint32_t retry_after);
 /* Everything that is due is sent; the kinds, 'c' card, 'x' clear, 's' summary, in their order. */
 const char *send_all(void);
+/* No budget of an earlier test stands in the way any more. */
+void past_budgets(void);
 /* How many records do not fit together; says which. */
 unsigned findings(void);
 #endif
