@@ -294,6 +294,8 @@ def of_answers(table):
         elif w[0] == "answer":
             yield from ((i, t) for t in cells(text, {2: ["200", "201", "204", "404"], 3: ["-", "text/plain", "application/json"],
                                                      4: ["-", "Error"], 5: ["-", "ETag", "Location", "Retry-After"], 6: [w[6] + " More."]}))
+        elif w[0] == "also":
+            yield from ((i, t) for t in cells(text, {2: ["201", "204"], 3: ["text/plain", "application/json"], 4: [w[4] + " More."]}))
         elif w[0] == "error":
             codes = w[2].split(",")
             yield from ((i, "\t".join(w[:2] + [",".join(c for c in codes if c != x)])) for x in codes)

@@ -138,6 +138,7 @@ def decided_elsewhere(api):
     t = Terminal([CLI, "approve", RUN], environment(api))
     t.expect(TERM_PROMPT)
     t.type("o")  # half an answer, to a question that goes
+    t.expect("o")  # the terminal has it
     api.decide("q1", "deny", "the other")
     news = t.expect(TERM_PROMPT)
     check("the news", "question q1 was decided meanwhile: deny at " in news and "by the other" in news and "question q2" in news, news)
@@ -180,6 +181,8 @@ def running(api, folder):
     t.expect("run.queued")
     t.expect("0 model requests")
     t.type("o\no\n")  # before there is a card: no answer to it
+    t.expect("o\r\n")  # the terminal has them
+    t.expect("o\r\n")
     api.event("run.phase", phase="executing")
     t.expect("executing, 0:")
     api.ask("q1", "make test")
