@@ -293,12 +293,119 @@ static void called_early(void **state)
 	assert_true(after.flushes > before.flushes && after.flushes - before.flushes < TIMES);
 }
 
+/* One line about one stream. */
+static struct st_stream_state look(const char *tenant, const char *run, const char *id, const uint8_t hash[32])
+{
+	uint8_t room[1024];
+	struct wire_list list = {.p = room, .cap = sizeof room};
+	struct st_stream_item item = {.tenant = tenant, .run = run, .token_id = id, .token_hash = {hash, 32}};
+	uint8_t *p = wire_list_room(&list, ST_MAX_STREAM_ITEM);
+	assert_non_null(p);
+	wire_list_add(&list, st_put_stream_item(p, ST_MAX_STREAM_ITEM, &item));
+	struct st_streams_check m = {.items = wire_list_done(&list)};
+	struct st_streams_are a;
+	struct st_stream_state s = {0};
+	struct wire_bytes part;
+	bool bad = false;
+	assert_int_equal(st_call_streams_check(fcgi, &m, NULL, &a, NULL), ERR_OK);
+	assert_true(wire_list_next(&a.items, &part, &bad) && st_get_stream_state(part.p, part.n, &s));
+	assert_false(wire_list_next(&a.items, &part, &bad) || bad);
+	return s;
+}
+
+static void token(const char *tenant, const char *id, const uint8_t hash[32], unsigned kind, uint64_t expires)
+{
+	struct st_token_create m = {.tenant = tenant,
+				    .kind = (uint8_t)kind,
+				    .token_id = id,
+				    .hash = {hash, 32},
+				    .label = id,
+				    .expires_at = expires};
+	struct st_ok ok;
+	assert_int_equal(st_call_token_create(admin, &m, NULL, &ok, NULL), ERR_OK);
+}
+
+/* Who follows a run: may he still, and how far is it? */
+static void followed(void **state)
+{
+	(void)state;
+	uint8_t hash[32] = {1, 2, 3}, other[32] = {3, 2, 1};
+	struct st_events_taken a;
+	struct st_run_state s;
+	struct st_ok ok;
+	struct timespec now;
+	assert_int_equal(rig_running(fcgi, steward, "acme", "followed", 5), ERR_OK);
+	assert_int_equal(append("followed", "step", 20, 3, &a), ERR_OK);
+	token("acme", "feed000000000001", hash, 2, 0);
+	struct st_stream_state is = look("acme", "followed", "feed000000000001", hash);
+	assert_int_equal(is.refused, 0);
+	assert_false(is.terminal);
+	assert_int_equal(is.last_sequence, a.last_sequence);
+	assert_int_equal(look("acme", "followed", "feed000000000001", other).refused, ERR_UNAUTHORIZED);
+	assert_int_equal(look("acme", "followed", "feed000000000009", hash).refused, ERR_UNAUTHORIZED);
+	assert_int_equal(look("acme", "nothing", "feed000000000001", hash).refused, ERR_RUN_NOT_FOUND);
+	/* Of another tenant: neither its token here nor ours there. */
+	rig_tenant(&rig, "umbrella");
+	token("umbrella", "feed000000000002", hash, 1, 0);
+	assert_int_equal(look("acme", "followed", "feed000000000002", hash).refused, ERR_UNAUTHORIZED);
+	assert_int_equal(look("umbrella", "followed", "feed000000000001", hash).refused, ERR_UNAUTHORIZED);
+	assert_int_equal(look("umbrella", "followed", "feed000000000002", hash).refused, ERR_RUN_NOT_FOUND);
+	/* One that has its end soon, and then behind it. */
+	assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
+	token("acme", "feed000000000003", hash, 1, (uint64_t)now.tv_sec * 1000 + 1500);
+	WAIT_FOR(look("acme", "followed", "feed000000000003", hash).refused == ERR_UNAUTHORIZED);
+	assert_int_equal(finish("followed", RUN_EV_FAIL, false, "sandbox_agent_failed", &s), ERR_OK);
+	is = look("acme", "followed", "feed000000000001", hash);
+	assert_true(is.terminal && is.refused == 0);
+	assert_int_equal(is.last_sequence, run_is("followed").last_sequence);
+	struct st_device_revoke revoke = {.tenant = "acme", .label = "feed000000000001", .by = "x"};
+	assert_int_equal(st_call_device_revoke(admin, &revoke, NULL, &ok, NULL), ERR_OK);
+	assert_int_equal(look("acme", "followed", "feed000000000001", hash).refused, ERR_UNAUTHORIZED);
+	struct st_streams_check bad = {.items = BYTES("\0\0\0\7garbage")};
+	struct st_streams_are are;
+	assert_int_equal(st_call_streams_check(fcgi, &bad, NULL, &are, NULL), ERR_INVALID_REQUEST);
+	bad.items.n = 0;
+	assert_int_equal(st_call_streams_check(fcgi, &bad, NULL, &are, NULL), ERR_OK);
+	assert_int_equal(are.items.n, 0);
+}
+
+/* A page of any size holds one event at least, and they join to all. */
+static void pages(void **state)
+{
+	(void)state;
+	struct st_events_taken a;
+	assert_int_equal(rig_running(fcgi, steward, "acme", "pages", 5), ERR_OK);
+	assert_int_equal(append("pages", "step", 3000, 40, &a), ERR_OK);
+	for (uint32_t most = 1; most <= 64000; most *= 40) {
+		uint64_t after = 0;
+		unsigned reads = 0;
+		for (bool more = true; more; reads++) {
+			struct st_events_read m = {.tenant = "acme", .run = "pages", .after = after, .most = most};
+			struct st_events_are are;
+			struct wire_bytes part;
+			bool bad = false;
+			uint64_t seen = after;
+			assert_int_equal(st_call_events_read(fcgi, &m, NULL, &are, NULL), ERR_OK);
+			assert_true(are.events.n <= most + 4000);
+			for (struct st_event ev; wire_list_next(&are.events, &part, &bad); seen++) {
+				assert_true(st_get_event(part.p, part.n, &ev));
+				assert_int_equal(ev.sequence, seen + 1);
+			}
+			assert_true(seen > after && seen == are.last && !bad);
+			after = seen;
+			more = are.more;
+		}
+		assert_int_equal(after, a.last_sequence);
+		assert_true(most > 40 ? reads < after : reads == after);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(events),       cmocka_unit_test(many_lines),  cmocka_unit_test(lists),
 	    cmocka_unit_test(subscribers),  cmocka_unit_test(revocations), cmocka_unit_test(revoked_in_one_batch),
-	    cmocka_unit_test(called_early),
+	    cmocka_unit_test(called_early), cmocka_unit_test(followed),    cmocka_unit_test(pages),
 	};
 	return cmocka_run_group_tests(tests, steps_setup, steps_teardown);
 }
