@@ -1,8 +1,60 @@
 // The service worker: kept where it belongs, and what it makes of pushes, which the browser's own tools deliver here.
-import { Agent, Person, base, check, comes, device, until } from "./lib.mjs";
+import { Agent, Person, base, check, comes, device, part, until } from "./lib.mjs";
 import { go, shown } from "./view.mjs";
 
+// The switch. A push service there is none here, so the browser's subscription is a made one, and the server's part is played:
+// what is sent to it is what tests/instance/t_push.py sends to the real one.
+const switching = async (chrome) => {
+	const p = await Person.come(chrome, { token: await device("switch " + process.pid) }), sent = [];
+	const key = Buffer.concat([Buffer.from([4]), Buffer.alloc(64, 7)]).toString("base64url");
+	let subscribed = false, refuse = false;
+	await p.context.route("**/v1/push/subscriptions", async (r) => {
+		const method = r.request().method();
+		if (method !== "GET") sent.push([method, r.request().postDataJSON()]);
+		if (method === "POST" && refuse)
+			return r.fulfill({ status: 400, json: { error: "push_host_not_allowed", message: "No pushes go to that host.", requestId: "x" } });
+		if (method !== "GET") subscribed = method === "POST";
+		return method === "DELETE" ? r.fulfill({ status: 204 }) : r.fulfill({ status: method === "POST" ? 201 : 200, json: { publicKey: key, subscribed } });
+	});
+	await p.context.addInitScript(() => {
+		window.asked = [];
+		let mine = null;
+		PushManager.prototype.subscribe = async (o) => {
+			window.asked.push([o.userVisibleOnly, [...new Uint8Array(o.applicationServerKey.buffer ?? o.applicationServerKey)]]);
+			return mine = { toJSON: () => ({ endpoint: "https://push.example.net/a", expirationTime: null, keys: { p256dh: "BPP", auth: "AAA" }, more: 1 }), unsubscribe: async () => { mine = null; return true; } };
+		};
+		PushManager.prototype.getSubscription = async () => mine;
+		window.mine = () => mine !== null;
+	});
+	await go(p, "#/devices");
+	const toggle = p.page.getByRole("switch");
+	await toggle.waitFor();
+	check("notices are off until somebody wants them", await toggle.getAttribute("aria-checked") === "false" && sent.length === 0 && await p.page.evaluate(() => window.asked.length) === 0);
+	await toggle.tap();
+	await comes("nobody is told what the person did not allow", async () => /not allowed/.test(await p.page.locator("#main").textContent()) && sent.length === 0, () => p.page.locator("#main").textContent());
+	await p.context.grantPermissions(["notifications"], { origin: base });
+	refuse = true;
+	p.may = [/\b400\b/];
+	await go(p);
+	await go(p, "#/devices");
+	await toggle.tap();
+	await comes("what the server refuses is said", async () => /No pushes go to that host/.test(await p.page.locator("#main").textContent()), () => p.page.locator("#main").textContent());
+	check("and the browser is not left subscribed", !await p.page.evaluate(() => window.mine()) && await toggle.getAttribute("aria-checked") === "false");
+	refuse = false;
+	await toggle.tap();
+	await comes("switched on", async () => await toggle.getAttribute("aria-checked") === "true");
+	const asked = await p.page.evaluate(() => window.asked.at(-1));
+	check("with the server's key, for what is seen alone", asked[0] === true && Buffer.from(asked[1]).toString("base64url") === key, asked);
+	check("the server gets what it needs and no more", JSON.stringify(sent.at(-1)) === JSON.stringify(["POST", { endpoint: "https://push.example.net/a", expirationTime: null, keys: { p256dh: "BPP", auth: "AAA" } }]), sent);
+	await toggle.tap();
+	await comes("and off", async () => await toggle.getAttribute("aria-checked") === "false" && sent.at(-1)[0] === "DELETE" && !await p.page.evaluate(() => window.mine()), () => sent);
+	await p.strict();
+	p.calm("the switch of notices");
+	await p.leave();
+};
+
 export default async (chrome) => {
+	await part("the switch of notices", () => switching(chrome));
 	const p = await Person.come(chrome, { token: await device("notices " + process.pid) });
 	await p.context.grantPermissions(["notifications"], { origin: base });
 	const tools = await p.context.newCDPSession(p.page), workers = [];
