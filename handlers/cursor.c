@@ -53,7 +53,7 @@ static bool read_parts(const char *text, unsigned ids, struct cursor *out)
 		out->id[i][n] = '\0';
 		p = id + n;
 	}
-	return *p == '\0';
+	return true;
 }
 
 bool cursor_text(struct reply *rp, const char *after, char out[LIST_TEXT])

@@ -16,6 +16,16 @@ static inline unsigned list_limit(uint16_t asked)
 	return asked == 0 || asked > LIST_MAX ? LIST_MAX : asked;
 }
 
+/* Adds a struct of store.msg (name in lower case, its most bytes) to an answer's list. False: the list is full. */
+#define LIST_PUT(list, name, most, item)                                    \
+	({                                                                  \
+		uint8_t *p_ = wire_list_room(list, most);                   \
+		size_t n_ = p_ == NULL ? 0 : st_put_##name(p_, most, item); \
+		if (n_ > 0)                                                 \
+			wire_list_add(list, n_);                            \
+		n_ > 0;                                                     \
+	})
+
 /* Ends one operation: e is what txn_end said, n the encoded answer's length. Frees the transaction. */
 void op_done(struct st_from *from, uint64_t op, struct txn *t, enum err e, size_t n, int *fds, int nfds);
 

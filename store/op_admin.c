@@ -88,12 +88,7 @@ static bool list_token(void *with, const char *token_id, const struct rec_token 
 				     .created_at = r->created_at,
 				     .expires_at = r->expires_at,
 				     .revoked = r->revoked};
-	uint8_t *p = wire_list_room(&l->list, ST_MAX_TOKEN_ITEM);
-	size_t n = p == NULL ? 0 : st_put_token_item(p, ST_MAX_TOKEN_ITEM, &item);
-	if (n == 0)
-		return false;
-	wire_list_add(&l->list, n);
-	return true;
+	return LIST_PUT(&l->list, token_item, ST_MAX_TOKEN_ITEM, &item);
 }
 
 static enum err op_token_list(struct txn *t, const struct st_token_list *m, int *fds, struct st_tokens_are *a, int *out)

@@ -90,11 +90,7 @@ struct names {
 static bool add_name(struct names *n, const char *name)
 {
 	struct st_text item = {.text = name};
-	uint8_t *p = wire_list_room(&n->list, ST_MAX_TEXT);
-	size_t len = p == NULL ? 0 : st_put_text(p, ST_MAX_TEXT, &item);
-	n->full = len == 0;
-	if (!n->full)
-		wire_list_add(&n->list, len);
+	n->full = !LIST_PUT(&n->list, text, ST_MAX_TEXT, &item);
 	return !n->full;
 }
 

@@ -219,11 +219,8 @@ static enum err op_device_list(struct txn *t, const struct st_device_list *m, in
 					 .created_at = r.created_at,
 					 .expires_at = r.expires_at,
 					 .last_seen_at = r.last_seen_at};
-		uint8_t *p = wire_list_room(&list, ST_MAX_DEVICE);
-		size_t n = p == NULL ? 0 : st_put_device(p, ST_MAX_DEVICE, &item);
-		if (n == 0)
+		if (!LIST_PUT(&list, device, ST_MAX_DEVICE, &item))
 			return ERR_INTERNAL_ERROR;
-		wire_list_add(&list, n);
 	}
 	a->more = l.more;
 	a->items = wire_list_done(&list);

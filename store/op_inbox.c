@@ -39,13 +39,8 @@ static bool add_question(struct listing *l, const char *run, const char *request
 				   .granted = granted,
 				   .agent = of == NULL ? "" : of->agent,
 				   .title = of == NULL ? "" : of->title};
-	uint8_t *p = wire_list_room(&l->list, ST_MAX_APPROVAL);
-	size_t n = p == NULL ? 0 : st_put_approval(p, ST_MAX_APPROVAL, &item);
-	l->more = n == 0;
-	if (l->more)
-		return false;
-	wire_list_add(&l->list, n);
-	return true;
+	l->more = !LIST_PUT(&l->list, approval, ST_MAX_APPROVAL, &item);
+	return !l->more;
 }
 
 static bool list_approval(void *with, const char *request, const struct rec_approval *r)
@@ -138,14 +133,8 @@ static bool list_receipt(void *with, uint64_t at, const char *receipt, const str
 				  .kind = r->kind,
 				  .decision = r->decision,
 				  .digest = r->digest};
-	uint8_t *p = l->found == l->limit ? NULL : wire_list_room(&l->list, ST_MAX_RECEIPT);
-	size_t n = p == NULL ? 0 : st_put_receipt(p, ST_MAX_RECEIPT, &item);
-	l->more = n == 0;
-	if (l->more)
-		return false;
-	wire_list_add(&l->list, n);
-	l->found++;
-	return true;
+	l->more = l->found++ == l->limit || !LIST_PUT(&l->list, receipt, ST_MAX_RECEIPT, &item);
+	return !l->more;
 }
 
 static enum err op_receipt_list(struct txn *t, const struct st_receipt_list *m, int *fds, struct st_receipts_are *a,

@@ -225,11 +225,8 @@ static bool add_item(struct listing *l, const char *tenant, const char *run)
 				   .terminal_reason = r.terminal_reason,
 				   .error = r.error,
 				   .title = r.title};
-	uint8_t *p = wire_list_room(&l->list, ST_MAX_RUN_ITEM);
-	size_t n = p == NULL ? 0 : st_put_run_item(p, ST_MAX_RUN_ITEM, &item);
-	if (n == 0)
+	if (!LIST_PUT(&l->list, run_item, ST_MAX_RUN_ITEM, &item))
 		return false;
-	wire_list_add(&l->list, n);
 	l->found++;
 	return true;
 }

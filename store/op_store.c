@@ -82,10 +82,7 @@ static void add_text(void *with, const char *text)
 {
 	struct wire_list *l = with;
 	struct st_text item = {.text = text};
-	uint8_t *p = wire_list_room(l, ST_MAX_TEXT);
-	size_t n = p == NULL ? 0 : st_put_text(p, ST_MAX_TEXT, &item);
-	if (n > 0)
-		wire_list_add(l, n);
+	(void)LIST_PUT(l, text, ST_MAX_TEXT, &item);
 }
 
 static enum err op_store_check(struct txn *t, const struct st_store_check *m, int *fds, struct st_store_checked *a,
