@@ -15,6 +15,11 @@ const judge = async (p, name) => {
 	check(`${name}: what is tapped is big enough`, small.length === 0, small);
 	check(`${name}: no wider than the screen`, await p.wide() === 0, await p.wide());
 	await p.shot(name.replaceAll(" ", "-"));
+	// As wide as a phone is to who has made its text twice as large.
+	const was = p.page.viewportSize();
+	await p.page.setViewportSize({ width: 320, height: was.height });
+	check(`${name}: nor than 320 pixels`, await p.wide() === 0, await p.wide());
+	await p.page.setViewportSize(was);
 };
 
 export default async (chrome) => {

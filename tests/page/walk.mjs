@@ -1,6 +1,6 @@
 // What a person with a phone does: pairs, watches, decides, and is told the truth when something goes wrong.
 import fs from "node:fs";
-import { Agent, DESK, Person, api, base, call, check, code, comes, device, ended, instance, operator, part, snapshot, until, work } from "./lib.mjs";
+import { Agent, DESK, Person, api, base, call, check, code, comes, device, ended, events, instance, operator, part, snapshot, until, work } from "./lib.mjs";
 import { card, digest, digestOf, go, goRun, pair, press, says, sequences, shown, tap, twice, wholeList } from "./view.mjs";
 
 const NO = /Failed to load resource.*\b(401|404|409|503)\b/;
@@ -211,6 +211,31 @@ const end = async () => {
 	me.calm("a run to its end");
 };
 
+// Thousands of events: a part of them is in the page, all can be had.
+const long = async () => {
+	const a = await begin(), list = me.page.locator("ol.timeline > li");
+	await a.tell({ do: "many", kind: "note", text: "x".repeat(60), count: 2000 });
+	await goRun(me, a.run);
+	const last = async () => Number(await list.last().getAttribute("data-sequence"));
+	const newest = async () => (await events(a.run)).at(-1).sequence;
+	await comes("a long run is shown to its newest event", async () => await last() === await newest());
+	check("without all of it in the page", await list.count() <= 300, await list.count());
+	wholeList("what is in the page has no gap", await sequences(me));
+	const from = (await sequences(me))[0];
+	await press(me, me.page.getByRole("button", { name: "Earlier" }));
+	await comes("earlier ones can be had", async () => (await sequences(me))[0] < from);
+	wholeList("without a gap", await sequences(me));
+	await a.tell({ do: "event", kind: "note", data: { text: "and one more" } });
+	check("who reads is left where he is", (await sequences(me))[0] < from);
+	await press(me, me.page.getByRole("button", { name: "Newest" }));
+	await comes("and the newest again", () => me.page.getByText("and one more").isVisible());
+	await a.tell({ do: "many", kind: "note", count: 600, at_once: 20, pause: 0.01 });
+	await a.end();
+	await comes("many that come while one looks on are followed to the end", async () => await last() === await newest());
+	wholeList("each of them once", await sequences(me));
+	me.calm("a long run");
+};
+
 const cancelled = async () => {
 	const a = await begin();
 	await goRun(me, a.run);
@@ -354,7 +379,7 @@ const leaving = async () => {
 
 export default async (chrome) => {
 	await pairing(chrome);
-	const parts = { soon, always, once, elsewhere, shortened, end, cancelled, late, killed, offline, keyboard, revoked, leaving };
+	const parts = { soon, always, once, elsewhere, shortened, end, long, cancelled, late, killed, offline, keyboard, revoked, leaving };
 	for (const [name, f] of Object.entries(parts)) {
 		const from = Date.now();
 		await part("walk: " + name, () => f(chrome));
