@@ -44,20 +44,35 @@ void cli_open(struct rig *r)
 	    place_dir(PLACE_RUN), program, place_dir(PLACE_LIBEXEC), r->admin, place_dir(PLACE_RUN), PLACE_ADMIN_SOCK);
 }
 
-int cli_store(const char *fmt, ...)
+static int pinfold(const char *what, const char *fmt, va_list ap)
 {
 	char args[800], command[1200];
-	va_list ap;
 	size_t n;
-	va_start(ap, fmt);
 	(void)vsnprintf(args, sizeof args, fmt, ap);
-	va_end(ap);
-	(void)snprintf(command, sizeof command, "./cli/pinfold store %s >%s 2>&1", args, out);
+	(void)snprintf(command, sizeof command, "./cli/pinfold %s %s >%s 2>&1", what, args, out);
 	int status = system(command);
 	char *text = file_read(AT_FDCWD, out, sizeof said - 1, &n);
 	(void)snprintf(said, sizeof said, "%s", text != NULL ? text : "");
 	free(text);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int cli_store(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int status = pinfold("store", fmt, ap);
+	va_end(ap);
+	return status;
+}
+
+int cli_device(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int status = pinfold("device", fmt, ap);
+	va_end(ap);
+	return status;
 }
 
 const char *cli_said(void)
