@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 	getrlimit(RLIMIT_NOFILE, &r);
 	r.rlim_cur = r.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &r);
-	strcpy(at.sun_path, argv[1]);
+	memcpy(at.sun_path, argv[1], strlen(argv[1]) + 1);
 	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), fifo, epoll = epoll_create1(0);
 	if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || chmod(argv[1], 0666) != 0 ||
 	    listen(listener, 4096) != 0 || mkfifo(argv[2], 0600) != 0 ||

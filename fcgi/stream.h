@@ -110,7 +110,7 @@ struct streams {
 	uint64_t next_op, pause_until, alone_at;
 	size_t held;
 	uint32_t slow; /* not yet in figures */
-	struct topic **topics;
+	struct topic *topics[STREAM_TOPICS];
 	struct chunk *heartbeat;
 	struct store_conn ask, told;
 	struct reading readings[STREAM_READS];

@@ -32,13 +32,12 @@ struct streams *streams_new(const struct conf *conf, const char *store_path, uin
 	s->free = calloc(s->most, sizeof *s->free);
 	s->live = calloc(s->most, sizeof *s->live);
 	s->tenants = calloc(conf->ntenants + 1, sizeof *s->tenants);
-	s->topics = calloc(STREAM_TOPICS, sizeof *s->topics);
 	s->in = malloc(ST_MAXFRAME + 1);
 	s->out = malloc(ST_MAXFRAME);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->rows == NULL || s->free == NULL || s->live == NULL || s->tenants == NULL || s->topics == NULL ||
-	    s->in == NULL || s->out == NULL || s->epoll < 0 || s->wake < 0)
+	if (s->rows == NULL || s->free == NULL || s->live == NULL || s->tenants == NULL || s->in == NULL ||
+	    s->out == NULL || s->epoll < 0 || s->wake < 0)
 		return NULL; /* the process ends */
 	s->nfree = s->most;
 	for (uint32_t i = 0; i < s->most; i++)

@@ -150,7 +150,7 @@ static bool hear(struct streams *s, struct stream *st)
 	if (wish && n < HEADER + p[6])
 		return true;
 	/* In the middle of a record there is no end but the connection's. */
-	if (!wish || st->sent > 0 || recv(st->fd, p, (size_t)(HEADER + p[6]), MSG_DONTWAIT) < 0) {
+	if (!wish || st->sent > 0 || recv(st->fd, p, (size_t)HEADER + p[6], MSG_DONTWAIT) < 0) {
 		stream_close(s, st, false);
 		return false;
 	}
