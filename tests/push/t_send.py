@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """pinfold-push with a store made of a list and a scripted push service: what is sent can be opened by its browser alone, is
 signed, and says nothing; what is answered is told; and nothing else than a push service is ever connected to."""
-import json, os, random, socket, subprocess, tempfile, time
+import json, os, random, shutil, socket, subprocess, tempfile, time
 from service import *
 from sender import *
 
@@ -138,6 +138,7 @@ def certificate():
         check(f"refused by its certificate: {what}", posts(s, b)[0] == "failed" and not liar.requests, liar.requests)
         s.stop()
         liar.close()
+    shutil.rmtree(other)
 
 
 def addresses():
@@ -258,5 +259,6 @@ addresses()
 names()
 store_away()
 idle()
+shutil.rmtree(folder)
 print(f"{passed} passed, {failed} failed")
 raise SystemExit(failed != 0)
