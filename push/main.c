@@ -4,7 +4,7 @@
  *
  * Theory of operation. One thread, one loop over: sandboxd's pipe (its end is ours), a connection to stored that wakes
  * us when there is something to send, the transfers of libcurl, and the clock. stored decides what is sent, to whom,
- * how often and what a failure means, and lends one push at a time for half a minute; here it is encrypted for its
+ * how often and what a failure means, and lends one push at a time for a minute; here it is encrypted for its
  * browser alone (seal.c), signed (vapid.c), posted (send.c), and what came of it is told. Nothing is kept: what was
  * lent and not told is lent again.
  *

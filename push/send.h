@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SEND_MOST = 8, SEND_CONNECT_MS = 10000, SEND_TOTAL_MS = 25000 }; /* stored waits for half a minute */
+enum { SEND_MOST = 8, SEND_CONNECT_MS = 10000, SEND_TOTAL_MS = 25000 }; /* stored waits for a minute */
 
 struct sender;
 

@@ -477,6 +477,7 @@ static void gone(void **state)
 	assert_int_equal(seen, 3);
 	struct st_token_revoke revoke = {.tenant = "acme", .token_id = "token"};
 	assert_int_equal(st_call_token_revoke(admin, &revoke, NULL, &ok, NULL), ERR_OK);
+	assert_int_equal(figure("pinfold_push_subscriptions"), 3);
 	assert_int_equal(done(&out, PUSH_SENT, 0), ERR_OK);
 	pass(5 * MINUTE + SECOND);
 	/* Also what would take a card back: nothing is said to it any more. */
