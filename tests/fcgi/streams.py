@@ -342,25 +342,40 @@ def again():
 
 
 def silence():
-    """The only one that takes a while: nothing happens, and that is said."""
+    """The only one that takes a while: nothing happens, and that is said; and somebody does not read."""
     run, x = run_of()
-    s = Stream(run)
+    other, y = run_of()
+    s, stuck = Stream(run), Stream(other)
+    rig.store.append(y, *[("agent.step", json.dumps({"t": "x" * 60000}).encode()) for _ in range(40)])
     check("on a silent stream", s.until(lambda: b": heartbeat\n\n" in s.body) and s.ids() == [1] and not s.ended, s.body)
     rig.store.append(x, ("agent.step", b"{}"))
     check("and it goes on", s.until(lambda: s.ids() == [1, 2]))
-    closed(s)
+    check("who reads nothing for long is cut", wait_for(lambda: figures("pinfold_streams_slow_total") == 1 and figures() == 1))
+    check("and is not told it was the end", stuck.until(lambda: stuck.gone) is not None and not stuck.ended)
+    stuck.close()
+    check("the other is not concerned", not s.ended and closed(s))
 
 
-def stuck():
+def few_files():
+    """Streams never take the descriptors that requests need."""
+    global rig
+    first, rig = rig, Rig(sys.argv[1], files=80, threads=2, threads_max=4)
     run, x = run_of()
-    s = Stream(run)
-    rig.store.append(x, *[("agent.step", json.dumps({"t": "x" * 60000}).encode()) for _ in range(40)])
-    check("who reads nothing for long is cut", wait_for(lambda: figures("pinfold_streams_slow_total") == 1 and figures() == 0))
-    check("and is not told it was the end", s.until(lambda: s.gone) is not None and not s.ended)
-    s.close()
+    streams = [Stream(run) for _ in range(60)]
+    for s in streams:
+        s.until(lambda s=s: s.ids() == [1] or s.ended)
+    got = [s.head.status for s in streams]
+    check("of few descriptors streams get a part", got.count(200) == 40 and got.count(429) == 20, got)
+    check("and requests the others", all(ask(rig.path, request("GET", f"/v1/runs/{run}", rig.token)).status == 200 for _ in range(20)))
+    rig.store.append(x, ("agent.step", b"{}"))
+    check("while all of them go on", all(s.until(lambda s=s: s.ids() == [1, 2]) for s in streams if s.head.status == 200))
+    for s in streams:
+        s.close()
+    rig.stop()
+    rig = first
 
 
-tests = [basics, cursors, asked_how, ends, kept, caps, many, large, odd_texts, store_gone, again, silence, stuck]
+tests = [basics, cursors, asked_how, ends, kept, caps, many, large, odd_texts, store_gone, few_files, again, silence]
 for test in tests:
     if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
         test()
