@@ -135,19 +135,23 @@ static const char *shown(const struct json *data, const char *key)
 	return v && v->type == JSON_STRING ? v->text : "";
 }
 
-/* Is a person's card the whole of it? Not where something else is said of what would be done (a folder, arguments), nor
- * where nothing of it can be read. */
+/* Is a person's card the whole of it? Not where something else is said of what would be done (a folder, arguments), be
+ * it in a member that is a text on the card and none here; nor where nothing of it can be read. */
 static bool shown_whole(const struct json *data)
 {
-	static const char *const card[] = {"agent_sequence", "request_id",    "action_id", "effect",
-					   "reason",         "policy_reason", "preview",   "truncated"};
+	static const struct {
+		const char *key;
+		enum json_type type;
+	} card[] = {{"agent_sequence", JSON_NUMBER}, {"request_id", JSON_STRING}, {"action_id", JSON_STRING},
+		    {"effect", JSON_STRING},         {"reason", JSON_STRING},     {"policy_reason", JSON_STRING},
+		    {"preview", JSON_STRING},        {"truncated", JSON_BOOL}};
 	const char *preview = shown(data, "preview");
 
 	for (const struct json *m = data->child; m; m = m->next) {
 		size_t i = 0;
-		while (i < sizeof card / sizeof *card && strcmp(m->key, card[i]) != 0)
+		while (i < sizeof card / sizeof *card && strcmp(m->key, card[i].key) != 0)
 			i++;
-		if (i == sizeof card / sizeof *card)
+		if (i == sizeof card / sizeof *card || (m->type != card[i].type && m->type != JSON_NULL))
 			return false;
 	}
 	return text_words(preview, strlen(preview));

@@ -144,7 +144,8 @@ static void mask_name(struct mask *m, size_t at, const struct row *r)
 	i += quote(m, i);
 	size_t before = blanks(m, i), signs = 0;
 	i += before;
-	while (i < m->n && signs < 2 && (m->s[i] == '=' || m->s[i] == ':' || m->s[i] == '>'))
+	/* A ">" alone is a shell's: what is behind it is where a command writes to. */
+	while (i < m->n && signs < 2 && (m->s[i] == '=' || m->s[i] == ':' || (signs > 0 && m->s[i] == '>')))
 		i++, signs++;
 	if (signs == 0 && !(before > 0 && m->s[at] == '-'))
 		return;

@@ -85,10 +85,13 @@ ask("big", big)
 ask("turned", "a\\u202eb")
 ask("folder", "git status", cwd="/elsewhere")
 ask("blank", "\\n\\u2800 ")
+ask("effect", "git status", effect=["read"])
+ask("why", "git status", reason={"then": "rm -rf ~"})
+ask("cut", "git status", truncated={"then": "rm -rf ~"})
 ask("secret", "deploy --token=" + "a1" * 8, reason="password: hunter22")
 tell(big=wait("big"))
 ''')
-    v = waiting(run, "big", "turned", "folder", "blank", "secret")
+    v = waiting(run, "big", "turned", "folder", "blank", "effect", "why", "cut", "secret")
     q = {x["requestId"]: x for x in v["pendingApprovals"]}
     whole = "x" * 15990 + "; rm -rf ~" + "y" * 8000
     check("a long one is marked, and its digest is of all of it", q["big"]["textShortened"] and len(q["big"]["preview"].encode()) <= 16000 and
@@ -96,6 +99,9 @@ tell(big=wait("big"))
     check("so is one that would turn the line", q["turned"]["textShortened"] and q["turned"]["preview"] == "ab")
     check("so is one of which the card has not all, or shows nothing", q["folder"]["textShortened"] and q["blank"]["textShortened"] and
           code(run, "folder", "allow_session") == code(run, "blank", "allow_session") == (403, "decision_not_offered"), {i: x["textShortened"] for i, x in q.items()})
+    for i in ("effect", "why", "cut"):
+        check("so is one that says something where the card has no word of it: " + i, q[i]["textShortened"] and
+              code(run, i, "allow_session") == (403, "decision_not_offered"), q[i])
     check("a secret is masked, in the card and in the event, and the digest is of the whole",
           (q["secret"]["preview"], q["secret"]["reason"], q["secret"]["textShortened"], q["secret"]["digest"]) ==
           ("deploy --token=[masked]", "password: [masked]", True, digest("deploy --token=" + "a1" * 8)) and
