@@ -226,6 +226,15 @@ static void ends(void **state)
 	assert_true(a.wait_ms > 0);
 	pass(5 * MINUTE);
 	assert_string_equal(send_all(), "x");
+	/* And one that is set forward lets it wait for less. */
+	working("acme", "forward");
+	question("acme", "forward", "q1");
+	step_clock(5 * MINUTE);
+	assert_int_equal(next(&a), 'c');
+	assert_true(a.ttl > 0 && a.ttl <= 300);
+	assert_int_equal(done(&a, PUSH_SENT, 0), ERR_OK);
+	pass(5 * MINUTE);
+	assert_string_equal(send_all(), "x");
 	/* Nothing is pushed that nobody is asked. */
 	struct st_run_create create = rig_run("acme", "unasked");
 	create.approval_wait_seconds = 0;
