@@ -127,7 +127,7 @@ class Card {
 			if (answer.status === 202)
 				this.arm(answer.body.confirm);
 			else
-				this.finish(`${DECISION[answer.body.decision]}, by this device.`, answer.body.decision);
+				this.finish(`${DECISION[answer.body.decision]}, by this device.${decision === "cancel" ? await this.stop() : ""}`, answer.body.decision);
 		} catch (e) {
 			await this.refused(e);
 		} finally {
@@ -137,6 +137,16 @@ class Card {
 			if (here && document.activeElement === document.body)
 				(this.over ? this.note : focused).focus({preventScroll: true});
 			this.deck.changed();
+		}
+	}
+
+	// An agent that is told to stop may go on all the same. A run that is cancelled does not.
+	async stop() {
+		try {
+			await call("POST", runPath(this.q.runId, "/cancel"));
+			return " The run is cancelled.";
+		} catch (e) {
+			return ` But its run could not be cancelled (${e.code}), so it may go on: cancel it on its own page.`;
 		}
 	}
 

@@ -49,7 +49,7 @@ export const REASON = table({
 });
 
 export const DECISION = table({
-	allow_once: "Allowed once", allow_session: "Always allowed in this run", deny: "Denied", cancel: "Run stopped",
+	allow_once: "Allowed once", allow_session: "Always allowed in this run", deny: "Denied", cancel: "Told to stop",
 	expired: "Expired: nobody answered in time",
 });
 
