@@ -43,11 +43,12 @@ bool card_whole(const struct json *card)
 
 static void row(FILE *to, const char *name, const char *value)
 {
+	char margin[32];
+
 	if (value[0] == '\0')
 		return;
-	fprintf(to, "  %-13s ", name);
-	say_foreign(to, value, strlen(value));
-	fputc('\n', to);
+	snprintf(margin, sizeof margin, "  %-13s ", name);
+	say_margin(to, margin, "              : ", value, strlen(value));
 }
 
 void card_say(FILE *to, const char *run, const struct json *card)
@@ -68,7 +69,7 @@ void card_say(FILE *to, const char *run, const struct json *card)
 	row(to, "waits until", until);
 	row(to, "digest", member(card, "digest"));
 	if (preview != NULL && preview->type == JSON_STRING)
-		say_lines(to, "  | ", preview->text, preview->len);
+		say_lines(to, "  | ", "  : ", preview->text, preview->len);
 	if (!card_whole(card))
 		fputs("Text shortened: this is not all of it, or not as the agent sent it. It can be allowed once "
 		      "only.\n",

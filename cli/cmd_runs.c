@@ -193,7 +193,7 @@ int cmd_artifacts(struct cli *cli, int argc, char **argv)
 	if (name == NULL && cli->json) {
 		say_json((const char *)answer.body.p, answer.body.n);
 	} else if (name != NULL && isatty(STDOUT_FILENO)) {
-		say_lines(stdout, "", (const char *)answer.body.p,
+		say_lines(stdout, "", "", (const char *)answer.body.p,
 			  answer.body.n); /* an agent or its program wrote some of it */
 	} else if (name != NULL) {
 		/* As it is: for files and pipes. */

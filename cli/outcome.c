@@ -97,7 +97,7 @@ static void print_patch(const struct cli *cli, const char *run)
 	if (http_call(cli, path, NULL, &answer) != 0)
 		return;
 	puts("patch:");
-	say_lines(stdout, "  ", (const char *)answer.body.p, answer.body.n);
+	say_lines(stdout, "  ", "  ... ", (const char *)answer.body.p, answer.body.n);
 	buf_free(&answer.body);
 }
 

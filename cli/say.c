@@ -5,6 +5,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,14 +47,57 @@ void say_cell(const char *text, size_t width)
 	printf("%*s", (int)(utf8_count(text, n) < width ? width - utf8_count(text, n) : 0), "");
 }
 
-void say_lines(FILE *to, const char *margin, const char *text, size_t n)
+/* Columns of a line on this terminal; 0: it is none, and nothing is broken there. */
+static size_t columns(FILE *to)
+{
+	struct winsize w;
+
+	return isatty(fileno(to)) && ioctl(fileno(to), TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+}
+
+/* How many bytes of s, which can be shown as it is, surely fit between these columns. A terminal has its own mind of
+ * how wide a character is; two is the most. */
+static size_t fits(const char *s, size_t n, size_t from, size_t to)
+{
+	size_t i = 0;
+
+	while (i < n) {
+		uint32_t code;
+		size_t len = utf8_next(s + i, n - i, &code);
+		from += s[i] == '\t' ? 8 - from % 8 : len > 1 ? 2 : 1;
+		if (from > to && i > 0)
+			break;
+		i += len > 0 ? len : 1;
+	}
+	return i;
+}
+
+void say_margin(FILE *to, const char *first, const char *more, const char *text, size_t n)
+{
+	size_t width = columns(to), margin = strlen(first);
+	own_buf struct buf b;
+
+	buf_init(&b, 4 * n + 64);
+	text_screen(&b, text, n, utf8_here());
+	fputs(first, to);
+	for (size_t at = 0, part; !buf_failed(&b) && at < b.n; at += part) {
+		const char *p = (const char *)b.p + at;
+		if (at > 0) {
+			fprintf(to, "\n%s", more);
+			margin = strlen(more);
+		}
+		part = width > margin && margin > 0 ? fits(p, b.n - at, margin, width) : b.n - at;
+		fwrite(p, 1, part, to);
+	}
+	fputc('\n', to);
+}
+
+void say_lines(FILE *to, const char *margin, const char *more, const char *text, size_t n)
 {
 	for (const char *p = text, *end = text + n; p < end;) {
 		const char *stop = memchr(p, '\n', (size_t)(end - p));
 		size_t len = (size_t)((stop != NULL ? stop : end) - p);
-		fputs(margin, to);
-		say_foreign(to, p, len);
-		fputc('\n', to);
+		say_margin(to, margin, more, p, len);
 		p += len + 1;
 	}
 }

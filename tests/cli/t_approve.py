@@ -132,6 +132,25 @@ def at_terminal(api):
     check("no byte of it moves the cursor", bad_bytes(t.raw) == [] and "\u202e" not in t.text(), bad_bytes(t.raw))
 
 
+def narrow(api):
+    """What a terminal carries over to its next line stands behind a margin, too."""
+    columns = 60
+    for i, text in enumerate(("echo ok; rm -rf ~ #" + " " * (columns - 4 - 19) + "[d] deny: nothing is decided", "x" * 300, "\u00e9\u6f22\u0301" * 60, "\t" * 30 + "a\tb",
+                              "\x1b" * 100, "a" * (columns - 4), "a" * (columns - 3), "two\n\nlines " + "y" * 70)):
+        api.ask("n%d" % i, text, reason=text.replace("\n", " "), policyReason="", actionId=text.replace("\n", " "))
+        t = Terminal([CLI, "approve", RUN, "n%d" % i], environment(api), columns=columns)
+        card = t.expect("[o] allow once")
+        rows = [r for r in card.split("waits until")[1].split("\r\n") if r]
+        rows = rows[rows.index(next(r for r in rows if r.startswith("  | "))):]
+        check("no row is wider than the terminal, and each has its margin", all(r.startswith(("  | ", "  : ")) and len(r) <= columns for r in rows), rows)
+        check("the lines that were sent are those that begin one", sum(r.startswith("  | ") for r in rows) == text.count("\n") + 1, rows)
+        check("nothing of it is lost", "".join(r[4:] for r in rows) == text.replace("\n", "").replace("\x1b", "\\x1b"), rows)
+        said = card.split("  asked ")[0].split("  reason ")[1].split("\r\n")[1:-1]
+        check("nor is a reason", all(r.startswith(("              : ", "  action ")) and len(r) <= columns for r in said), said)
+        t.type("l\n")
+        check("it still waits", t.wait() in (0, 1))
+
+
 def decided_elsewhere(api):
     api.ask("q1", "one")
     api.ask("q2", "two")
@@ -258,7 +277,7 @@ def refused_at_prompt(api, folder):
 
 
 folder = run_words()
-for name in ("listed", "named", "tokens", "at_terminal", "decided_elsewhere"):
+for name in ("listed", "named", "tokens", "at_terminal", "narrow", "decided_elsewhere"):
     case(name, with_api, globals()[name])
 for name in ("running", "run_alone", "run_piped", "refused_at_prompt"):
     case(name, with_api, lambda api: globals()[name](api, folder))
