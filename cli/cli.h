@@ -59,7 +59,8 @@ void say_wrong(const char *what, const char *why);
 /* One line of it to standard output, with blanks behind it up to this many characters. */
 void say_cell(const char *text, size_t width);
 /* One line of it behind a margin. What a terminal would carry over to its next line, where it could look like what is
- * ours, is put behind another one (which tells that it is still the same line). Both are plain ASCII; "" breaks nothing. */
+ * ours, is put behind another one (which tells that it is still the same line). Both are plain ASCII; "" breaks
+ * nothing. */
 void say_margin(FILE *to, const char *first, const char *more, const char *text, size_t n);
 /* Several lines of it, each so. */
 void say_lines(FILE *to, const char *margin, const char *more, const char *text, size_t n);
