@@ -1,8 +1,8 @@
 // Text by somebody who wishes the reader ill: in every place of the page where foreign text is shown it is text, does nothing,
 // asks for nothing, and leaves the page as wide as it was.
 import fs from "node:fs";
-import { Agent, Person, api, call, check, code, comes, device, events, here, part, until } from "./lib.mjs";
-import { card, go, goRun, shown } from "./view.mjs";
+import { Agent, Person, api, base, call, check, code, comes, device, events, here, part, until } from "./lib.mjs";
+import { card, exhaust, go, goRun } from "./view.mjs";
 
 const rows = (name) => fs.readFileSync(`${here}/../vectors/${name}`, "utf8").split("\n").filter((l) => l && !l.startsWith("#")).map((l) => JSON.parse(l));
 
@@ -46,7 +46,7 @@ const inert = async (p, where) => {
 		return { bad: bad.slice(0, 10), pwned: window.pwned ?? null, title: document.title, wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
 			hidden: !(document.querySelector("h1")?.getBoundingClientRect().height > 0), base: document.baseURI };
 	});
-	const asked = p.requests.filter((r) => /pwned|evil/.test(r.url())).map((r) => r.url());
+	const asked = p.requests.filter((r) => /pwned|evil/.test(r.url()) && !r.url().startsWith(base + "/v1/runs/")).map((r) => r.url());
 	check(`${where}: nothing came of it`, found.bad.length === 0 && found.pwned === null && !found.hidden && asked.length === 0 && !found.base.includes("evil") && /^(\(\d+\) )?(Runs|Run .{0,8}|Run|Devices) · Pinfold$/.test(found.title), { ...found, asked });
 	check(`${where}: as wide as the phone`, found.wide <= 0, found.wide);
 };
@@ -158,7 +158,8 @@ const labels = async (p) => {
 	p.may = [/\/v1\/push\/subscriptions/]; // nobody set push up here
 	await go(p, "#/devices");
 	await p.page.getByText("this device", { exact: true }).waitFor();
-	for (const more = p.page.getByRole("button", { name: "Show more" }); await more.first().isVisible(); ) await more.first().tap();
+	const more = p.page.getByRole("button", { name: "Show more" });
+	await exhaust(p, more, async () => await more.count() === 0);
 	await inert(p, "labels");
 	await p.shot("hostile-labels");
 	for (const label of made) await call("DELETE", "/v1/devices/" + encodeURIComponent(label), { token: api });
@@ -169,7 +170,6 @@ const addresses = async (p) => {
 		await p.page.goto("about:blank");
 		p.may = [/404/, /400/];
 		await go(p, where);
-		p.requests.length = 0; // of an id that is none
 		await inert(p, "the address " + where);
 	}
 	await p.strict();

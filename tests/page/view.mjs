@@ -25,7 +25,15 @@ export const digestOf = async (p, id) => {
 export const note = (p, id) => card(p, id).locator(".note").textContent();
 export const says = (what, p, id, words) => comes(what, async () => words.test(await note(p, id)), () => note(p, id).catch(String));
 
-export const press = (p, what) => p.touch ? what.tap() : what.click();
+export const press = (p, what, more) => p.touch ? what.tap(more) : what.click(more);
+// Where it may be gone by the time that it is pressed.
+const tryPress = (p, what) => press(p, what, { timeout: 1000 }).catch(() => {});
+// As often as it is there.
+export const exhaust = (p, what, done) => until(async () => {
+	if (await done()) return true;
+	await tryPress(p, what.first());
+	return done();
+});
 
 // A tap that counts: one that comes while the card still moves does not, and says so. Gives what the server answered to it.
 export const tap = async (p, id, name) => {
@@ -56,10 +64,7 @@ export const twice = async (p, first, sure, done, between = () => {}) => {
 	await press(p, first);
 	await b.first().waitFor();
 	await between();
-	if (!await until(async () => {
-		if (await b.first().isVisible() && await b.first().isEnabled()) await press(p, b.first());
-		return await done();
-	})) throw new Error(`"${sure}" did nothing`);
+	if (!await exhaust(p, b, done)) throw new Error(`"${sure}" did nothing`);
 };
 
 // Puts the printed code in, by hand.
