@@ -41,19 +41,21 @@ bool card_whole(const struct json *card)
 	return s != NULL && s->type == JSON_BOOL && !s->truth;
 }
 
-static void row(FILE *to, const char *name, const char *value)
+/* Returns how many lines it takes. */
+static size_t row(FILE *to, const char *name, const char *value)
 {
 	char margin[32];
 
 	if (value[0] == '\0')
-		return;
+		return 0;
 	snprintf(margin, sizeof margin, "  %-13s ", name);
-	say_margin(to, margin, "              : ", value, strlen(value));
+	return say_margin(to, margin, "              : ", value, strlen(value));
 }
 
 void card_say(FILE *to, const char *run, const struct json *card)
 {
 	char asked[32], until[32];
+	size_t rows = 2, screen = say_rows(to);
 	const struct json *preview = json_get(card, "preview");
 
 	say_time(asked, json_get(card, "requestedAt"), false);
@@ -61,15 +63,18 @@ void card_say(FILE *to, const char *run, const struct json *card)
 	fprintf(to, "\nrun %s asks, question ", run);
 	say_foreign(to, member(card, "requestId"), strlen(member(card, "requestId")));
 	fputs(":\n", to);
-	row(to, "effect", member(card, "effect"));
-	row(to, "reason", member(card, "reason"));
-	row(to, "policy", member(card, "policyReason"));
-	row(to, "action", member(card, "actionId"));
-	row(to, "asked", asked);
-	row(to, "waits until", until);
-	row(to, "digest", member(card, "digest"));
+	rows += row(to, "effect", member(card, "effect"));
+	rows += row(to, "reason", member(card, "reason"));
+	rows += row(to, "policy", member(card, "policyReason"));
+	rows += row(to, "action", member(card, "actionId"));
+	rows += row(to, "asked", asked);
+	rows += row(to, "waits until", until);
+	rows += row(to, "digest", member(card, "digest"));
 	if (preview != NULL && preview->type == JSON_STRING)
-		say_lines(to, "  | ", "  : ", preview->text, preview->len);
+		rows += say_lines(to, "  | ", "  : ", preview->text, preview->len);
+	/* With the prompt, and what else may come between. */
+	if (screen > 0 && rows + 4 > screen)
+		fprintf(to, "This card has %zu lines, more than the screen: read it from its beginning.\n", rows);
 	if (!card_whole(card))
 		fputs("Text shortened: this is not all of it, or not as the agent sent it. It can be allowed once "
 		      "only.\n",

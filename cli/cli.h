@@ -59,11 +59,13 @@ void say_wrong(const char *what, const char *why);
 /* One line of it to standard output, with blanks behind it up to this many characters. */
 void say_cell(const char *text, size_t width);
 /* One line of it behind a margin. What a terminal would carry over to its next line, where it could look like what is
- * ours, is put behind another one (which tells that it is still the same line). Both are plain ASCII; "" breaks
- * nothing. */
-void say_margin(FILE *to, const char *first, const char *more, const char *text, size_t n);
+ * ours, is put behind another one, which tells that it is still the same line; "" as the first breaks nothing. Both are
+ * plain ASCII. Returns how many lines it became. */
+size_t say_margin(FILE *to, const char *first, const char *more, const char *text, size_t n);
 /* Several lines of it, each so. */
-void say_lines(FILE *to, const char *margin, const char *more, const char *text, size_t n);
+size_t say_lines(FILE *to, const char *margin, const char *more, const char *text, size_t n);
+/* How many lines this terminal shows; 0: it is none. */
+size_t say_rows(FILE *to);
 /* A time of the API as people here read it, with its day or without; "" where there is none. */
 void say_time(char out[32], const struct json *ms, bool day);
 /* One line of JSON to standard output: as it is into files and pipes, at a terminal with \u escapes for what would not

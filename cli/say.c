@@ -47,12 +47,19 @@ void say_cell(const char *text, size_t width)
 	printf("%*s", (int)(utf8_count(text, n) < width ? width - utf8_count(text, n) : 0), "");
 }
 
-/* Columns of a line on this terminal; 0: it is none, and nothing is broken there. */
-static size_t columns(FILE *to)
+/* All zero: it is no terminal, or does not say. */
+static struct winsize screen(FILE *to)
 {
-	struct winsize w;
+	struct winsize w = {0};
 
-	return isatty(fileno(to)) && ioctl(fileno(to), TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+	if (!isatty(fileno(to)) || ioctl(fileno(to), TIOCGWINSZ, &w) != 0)
+		w = (struct winsize){0};
+	return w;
+}
+
+size_t say_rows(FILE *to)
+{
+	return screen(to).ws_row;
 }
 
 /* How many bytes of s, which can be shown as it is, surely fit between these columns. A terminal has its own mind of
@@ -72,9 +79,9 @@ static size_t fits(const char *s, size_t n, size_t from, size_t to)
 	return i;
 }
 
-void say_margin(FILE *to, const char *first, const char *more, const char *text, size_t n)
+size_t say_margin(FILE *to, const char *first, const char *more, const char *text, size_t n)
 {
-	size_t width = columns(to), margin = strlen(first);
+	size_t width = screen(to).ws_col, margin = strlen(first), rows = 1;
 	own_buf struct buf b;
 
 	buf_init(&b, 4 * n + 64);
@@ -85,21 +92,26 @@ void say_margin(FILE *to, const char *first, const char *more, const char *text,
 		if (at > 0) {
 			fprintf(to, "\n%s", more);
 			margin = strlen(more);
+			rows++;
 		}
 		part = width > margin && margin > 0 ? fits(p, b.n - at, margin, width) : b.n - at;
 		fwrite(p, 1, part, to);
 	}
 	fputc('\n', to);
+	return rows;
 }
 
-void say_lines(FILE *to, const char *margin, const char *more, const char *text, size_t n)
+size_t say_lines(FILE *to, const char *margin, const char *more, const char *text, size_t n)
 {
+	size_t rows = 0;
+
 	for (const char *p = text, *end = text + n; p < end;) {
 		const char *stop = memchr(p, '\n', (size_t)(end - p));
 		size_t len = (size_t)((stop != NULL ? stop : end) - p);
-		say_margin(to, margin, more, p, len);
+		rows += say_margin(to, margin, more, p, len);
 		p += len + 1;
 	}
+	return rows;
 }
 
 void say_time(char out[32], const struct json *ms, bool day)

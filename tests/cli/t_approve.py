@@ -149,6 +149,13 @@ def narrow(api):
         check("nor is a reason", all(r.startswith(("              : ", "  action ")) and len(r) <= columns for r in said), said)
         t.type("l\n")
         check("it still waits", t.wait() in (0, 1))
+    said = "more than the screen: read it from its beginning"
+    for lines, told in ((3, False), (40, True)):
+        api.ask("long", "rm -rf ~\n" + "\n" * (lines - 2) + "ls")
+        t = Terminal([CLI, "approve", RUN, "long"], environment(api), rows=24)
+        check("who sees only the end of a card is told", (said in t.expect("[o] allow once")) == told)
+        t.type("l\n")
+        t.wait()
 
 
 def decided_elsewhere(api):
