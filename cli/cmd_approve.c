@@ -28,7 +28,7 @@ static void list_row(const char *run, const struct json *c)
 
 	say_time(until, json_get(c, "expiresAt"), false);
 	say_cell(run, 38);
-	say_cell(member(c, "requestId"), 22);
+	say_cell(member(c, "requestId"), 38);
 	say_cell(member(c, "effect"), 15);
 	printf("%-8s  ", until);
 	say_foreign(stdout, preview, most);
@@ -121,7 +121,7 @@ static int list(const struct cli *cli, const struct secret *token)
 	int status = 0;
 
 	if (!cli->json)
-		printf("%-36s  %-20s  %-13s  %-8s  %s\n", "RUN", "REQUEST", "EFFECT", "UNTIL", "PREVIEW");
+		printf("%-36s  %-36s  %-13s  %-8s  %s\n", "RUN", "REQUEST", "EFFECT", "UNTIL", "PREVIEW");
 	for (unsigned page = 0; page < PAGES; page++) {
 		struct http_answer answer;
 		snprintf(path, sizeof path, "/v1/inbox?limit=%d%s%s", PAGE, next[0] != '\0' ? "&after=" : "", next);
@@ -242,8 +242,11 @@ int cmd_approve(struct cli *cli, int argc, char **argv)
 		return usage("that is no id");
 	if (run == NULL && (decision != NULL || digest != NULL))
 		return usage("which run's question?");
-	if (digest != NULL && (decision == NULL || strlen(digest) != 64))
-		return usage("--digest is that of a card, for an answer that is given on the command line");
+	if (digest != NULL && decision == NULL)
+		return usage("--digest goes with an answer on the command line: --allow-once, --allow-session, --deny "
+			     "or --cancel");
+	if (digest != NULL && strlen(digest) != 64)
+		return usage("--digest takes all 64 characters of a card's digest");
 	if (cli->server == NULL) {
 		fputs("pinfold: no server: set PINFOLD_URL or give --server URL\n", stderr);
 		return EXIT_USAGE;

@@ -16,6 +16,8 @@ static const struct option options[] = {{"instruction", required_argument, NULL,
 					{"model-profile", required_argument, NULL, 'm'},
 					{"allow", required_argument, NULL, 'w'},
 					{"check", required_argument, NULL, 'c'},
+					{"ask", required_argument, NULL, 'q'},
+					{"deny", required_argument, NULL, 'n'},
 					{"detach", no_argument, NULL, 'd'},
 					{"patch", no_argument, NULL, 'p'},
 					{0}};
@@ -47,6 +49,19 @@ static int create(const struct cli *cli, struct upload *u, char run[129])
 		return EXIT_UNREACHABLE;
 	}
 	return 0;
+}
+
+/* False: too many, or the tool was named before. */
+static bool permit(struct upload *u, const char *tool, const char *word)
+{
+	for (unsigned i = 0; i < u->npermits; i++)
+		if (strcmp(u->permit[i].tool, tool) == 0)
+			return false;
+	if (u->npermits == UPLOAD_WORDS)
+		return false;
+	u->permit[u->npermits].tool = tool;
+	u->permit[u->npermits++].word = word;
+	return true;
 }
 
 int cmd_run(struct cli *cli, int argc, char **argv)
@@ -88,6 +103,11 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 				u.allow[u.nallow++] = optarg;
 			else
 				u.check[u.nchecks++] = optarg;
+			break;
+		case 'q':
+		case 'n':
+			if (!permit(&u, optarg, opt == 'q' ? "ask" : "deny"))
+				return usage("--ask and --deny name at most %d tools, each once", UPLOAD_WORDS);
 			break;
 		case 'd':
 			detach = true;

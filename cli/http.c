@@ -70,9 +70,8 @@ bool token_find(const struct cli *cli, struct secret *token)
 		return token_read(cli->token_file, token);
 	if (cli->token_env != NULL)
 		return token_take(cli->token_env, token);
-	return token_take(!is_set("PINFOLD_TOKEN") && is_set("PINFOLD_DEVICE_TOKEN") ? "PINFOLD_DEVICE_TOKEN"
-										     : "PINFOLD_TOKEN",
-			  token);
+	return is_set("PINFOLD_TOKEN") || !token_device_named(cli) ? token_take("PINFOLD_TOKEN", token)
+								   : token_device(cli, token);
 }
 
 bool token_device_named(const struct cli *cli)
@@ -102,7 +101,11 @@ static void explain(const struct cli *cli, long status, struct buf *body)
 	arena_init(&a, 1 << 20);
 	v = json_parse(&a, body->p, body->n, JSON_DEPTH, 1000, NULL);
 	if (v == NULL || v->type != JSON_OBJECT) {
-		fprintf(stderr, "pinfold: %s answered %ld without a reason\n", cli->server, status);
+		fprintf(
+		    stderr,
+		    "pinfold: %s answered %ld, and it was not Pinfold: is that the address, and does the service run "
+		    "behind that web server? There \"pinfold doctor\" says.\n",
+		    cli->server, status);
 	} else {
 		const char *field = member(v, "field");
 		fprintf(stderr, "pinfold: %ld ", status);

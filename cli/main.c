@@ -14,7 +14,7 @@
 static const struct command commands[] = {
     {"run",
      "{-i TEXT | -f FILE} [--agent PROFILE] [--model-profile PROFILE] [--allow PATH]...\n"
-     "           [--check \"COMMAND\"]... [--detach] [--patch] [DIR]",
+     "           [--check \"COMMAND\"]... [--ask TOOL]... [--deny TOOL]... [--detach] [--patch] [DIR]",
      "upload DIR, run the agent on it, follow its events", cmd_run},
     {"ps", "[--status queued|running|completed|failed|cancelled]", "list runs, newest first", cmd_ps},
     {"show", "RUN", "one run's state and results", cmd_show},

@@ -151,6 +151,13 @@ bool upload_write(const struct upload *u, struct buf *body, unsigned *files, uns
 	if (u->nchecks == 0)
 		write_argv(&w, "git diff --check");
 	jw_close(&w, ']');
+	if (u->npermits != 0) {
+		jw_key(&w, "permissions");
+		jw_open(&w, '{');
+		for (unsigned i = 0; i < u->npermits; i++)
+			jw_kstr(&w, u->permit[i].tool, u->permit[i].word);
+		jw_close(&w, '}');
+	}
 	jw_close(&w, '}');
 	*files = k->n;
 	*skipped = k->skipped;

@@ -11,6 +11,10 @@ struct upload {
 	const char *dir, *instruction, *agent, *profile;
 	const char *allow[UPLOAD_WORDS], *check[UPLOAD_WORDS];
 	unsigned nallow, nchecks;
+	struct {
+		const char *tool, *word; /* what the agent may do with it: "ask", "deny" */
+	} permit[UPLOAD_WORDS];
+	unsigned npermits;
 };
 
 /*

@@ -39,7 +39,7 @@ class Api:
     def __init__(self, stream=None):
         self.lock = threading.Lock()
         self.events, self.cards, self.decisions, self.posts, self.connects = [], {}, [], [], []
-        self.stream, self.status, self.cancelled = stream, "running", 0
+        self.stream, self.status, self.cancelled, self.created = stream, "running", 0, []
         self.inbox, self.away, self.polls, self.nonces, self.refuse = True, 0, 0, {}, None
         api = self
 
@@ -166,6 +166,7 @@ class Api:
         bearer = h.headers.get("Authorization", "")[7:]
         try:
             if h.path == "/v1/runs":
+                self.created.append((json.loads(body), bearer))
                 return self.answer(h, 202, {"runId": RUN, "status": "queued"})
             if h.path == f"/v1/runs/{RUN}/cancel":
                 self.cancelled += 1

@@ -35,6 +35,9 @@ def listed(api):
                   ["approve", RUN, "q0", "--deny", "--digest", "x"], ["approve", RUN, "q0", "--yes"]):
         check("wrong use: %s" % words, plain(api, *words)[0] == 2)
     check("nobody was answered", api.posts == [])
+    long = "746b85e8-0615-4990-aec0-aef88c9fcc4f"
+    api.ask(long, "one")
+    check("an id as the built-in agent makes them is a word of its own", long in plain(api, "approve")[1].split())
 
 
 def named(api):
@@ -270,6 +273,32 @@ def run_piped(api, folder):
     check("the output is lines of events", [x.split()[1] for x in out.decode().splitlines()[:3]] == ["approval.requested", "approval.resolved", "run.failed"], out)
 
 
+def permissions(api, folder):
+    """--ask and --deny are the run's permissions, each tool once."""
+    words = ["run", "-i", "x", "--detach"]
+    check("detached", plain(api, *words, "--ask", "edit_file", "--deny", "run_check", "--ask", "write_file", folder)[:2] == (0, RUN + "\n"))
+    check("what the agent may", api.created[-1][0]["permissions"] == {"edit_file": "ask", "run_check": "deny", "write_file": "ask"}, api.created[-1])
+    check("none", plain(api, *words, folder)[0] == 0 and "permissions" not in api.created[-1][0])
+    status, out, err = plain(api, *words, "--ask", "edit_file", "--deny", "edit_file", folder)
+    check("one tool twice", status == 2 and "each once" in err, err)
+    many = [w for i in range(33) for w in ("--ask", "t%d" % i)]
+    check("as many as a run takes", plain(api, *words, *many[:-2], folder)[0] == 0 and len(api.created[-1][0]["permissions"]) == 32)
+    check("one more", plain(api, *words, *many, folder)[0] == 2 and len(api.created) == 3)
+
+
+def whose_token(api, folder):
+    """The device's token is taken for everything, however it is named, where there is no other."""
+    path = folder + "/device-token"
+    with open(path, "w", opener=lambda p, flags: os.open(p, flags, 0o600)) as f:
+        f.write(DEVICE + "\n")
+    for named, more in (["--device-token-file", path], {}), (["--device-token-env", "MINE"], {"MINE": DEVICE}), ([], {"PINFOLD_DEVICE_TOKEN": DEVICE}):
+        for token, bearer in (False, DEVICE), (True, API):
+            status, out, err = plain(api, *named, "run", "-i", "x", "--detach", folder, device=False, token=token, **more)
+            check("%s %s" % (named, token), status == 0 and api.created[-1][1] == bearer, err)
+    status, out, err = plain(api, "ps", device=False, token=False)
+    check("none at all", status == 2 and "set PINFOLD_TOKEN" in err, err)
+
+
 def refused_at_prompt(api, folder):
     api.event("run.queued")
     t = Terminal([CLI, "run", "-i", "x", folder], environment(api))
@@ -286,7 +315,7 @@ def refused_at_prompt(api, folder):
 folder = run_words()
 for name in ("listed", "named", "tokens", "at_terminal", "narrow", "decided_elsewhere"):
     case(name, with_api, globals()[name])
-for name in ("running", "run_alone", "run_piped", "refused_at_prompt"):
+for name in ("running", "run_alone", "run_piped", "permissions", "whose_token", "refused_at_prompt"):
     case(name, with_api, lambda api: globals()[name](api, folder))
 subprocess.run(["rm", "-rf", folder], check=True)
 done()

@@ -245,7 +245,9 @@ instance_sample() {
 	say "  $(PINFOLD_URL=$inst_url cli --json device pair | sed -n 's/.*"page":"\([^"]*\)".*/\1/p')"
 	say "Or at a terminal:"
 	say "  export PINFOLD_URL=$inst_url"
-	say "  sudo -E ./pinfold --token-file $inst_root/api-token ps"
+	say "  sudo -E ./pinfold --token-file $inst_root/api-token --device-token-file $inst_root/device-token \\"
+	say "      run -i 'Make the test pass' --allow calc.py --ask edit_file examples/calc    (asks you before it changes the file)"
+	say "  sudo -E ./pinfold --device-token-file $inst_root/device-token ps"
 	say "  sudo PINFOLD_ROOT=$inst_root ./pinfold token list    (the operator's commands)"
 	instance_wait
 }
