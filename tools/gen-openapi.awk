@@ -265,7 +265,7 @@ END {
         } else if (codes[h, st] != "") { c = codes[h, st]; gsub(/,/, "` `", c); printf "| %d | `application/json` [Error](#error) | | `%s` |\n", st, c }
       }
     }
-    print "\n## For agents, inside a sandbox\n\nAt `http://127.0.0.1:9797` (the configured port), with the run's own tokens. These are not in `openapi.json`.\n\n| route | token for | body up to |\n| --- | --- | --- |"
+    print "\n## For agents, inside a sandbox\n\nAt `http://127.0.0.1:9797` (the configured port), with the run's own tokens; [approvals.md](approvals.md) shows how. These are not in `openapi.json`.\n\n| route | token for | body up to |\n| --- | --- | --- |"
     for (r = 0; r < nr; r++) if (side[r] == "internal") printf "| `%s %s` | %s | %s |\n", method[r], path[r], audience[r], (limit[r] + 0 ? limit[r] " bytes" : "")
     print "\n## Limits\n\nWhat `GET /v1/limits` names. \"configured\" is the administrator's number for this tenant or service.\n\n| limit | value | unit | of what |\n| --- | --- | --- | --- |"
     for (i = 0; i < nl; i++) {

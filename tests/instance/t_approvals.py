@@ -167,6 +167,22 @@ def for_good(run, q):
         answer(run, q["requestId"], "allow_session", digest=q["digest"], confirm=o["confirm"])
 
 
+def example(decision, want, says):
+    """The agent of examples/asking, which docs/approvals.md shows how to write: it asks, and does as it is told."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/asking/agent.py")) as f:
+        program = f.read()
+    command = "echo second >>note.txt; ls -A .."
+    run = start(mine, {"agent.py": program, "note.txt": "first\n"}, agent="script", allowed=["note.txt"], checks=[["git", "diff", "--check"]],
+                instruction=command)
+    q = until(mine, run, lambda v: v["pendingApprovals"] or v["status"] in TERMINAL)["pendingApprovals"]
+    check("it asks what it would do", len(q) == 1 and q[0]["preview"] == command and q[0]["effect"] == "execute" and not q[0]["textShortened"], q)
+    answer(run, q[0]["requestId"], decision, digest=q[0]["digest"])
+    v = until(mine, run)
+    check(f"the example obeys {decision}", (v["status"], v["changedFiles"], says in v["summary"]) == (want, ["note.txt"] if want == "completed" else [], True), v)
+    out = [e["data"]["output"] for e in events(mine, run) if e["event_type"] == "tool.output"]
+    check("and leaves no token to what it starts", out == (["request.json\nsource\n"] if want == "completed" else []), out)
+
+
 def people():
     """What a device sees of all runs, what it takes back, and what is kept of what it did."""
     run = begin('''
@@ -221,6 +237,8 @@ case("crowd", crowd)
 case("late", late)
 case("allowed", lambda: builtin(yes, "completed"))
 case("allowed for good", lambda: builtin(for_good, "completed"))
+case("the example, allowed", lambda: example("allow_once", "completed", "ended with 0"))
+case("the example, refused", lambda: example("deny", "failed", "not allowed to: deny"))
 v, asked = builtin(lambda run, q: answer(run, q["requestId"], "cancel"), "failed")
 check("called off after one question", len(asked) == 1 and "called_off" in v.get("summary", ""), v)
 done()
