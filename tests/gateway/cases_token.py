@@ -61,6 +61,54 @@ def test_other_run(rig, model):
         same(r.shown()["used"], 0, "nothing spent")
 
 
+def test_matrix(rig, model):
+    """Each row of spec/routes.tab for the inside, by each kind of token, about the run itself and about others."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    rows = [line.split("\t") for line in open(os.path.join(here, "../../spec/routes.tab")) if line.startswith("internal")]
+    reached = {"chat": (200, 502), "models": (200,), "events": (202,), "approval_poll": (200, 202)}
+    revoked = {"approval_poll": (404, "approval_not_found")}
+    same({r[8].strip() for r in rows}, set(reached), "each inner route has a line here")
+    audiences = ("model", "events", "approvals")
+    run, near, far, gone = rig.run(60), rig.run(5), rig.run(5, tenant="other"), rig.run(5)
+    for r in (run, near, far):
+        r.send_events([json.dumps({"event_type": "approval.requested", "run_id": r.id, "task_id": r.id, "sequence": 1, "data": {
+            "request_id": "ask-1", "action_id": "a", "effect": "write", "reason": "r", "preview": "p"}}) + "\n"])
+    late = {a: gone.token(a) for a in audiences}
+    rig.tell("revoke", gone.tenant, gone.id)
+    invalid, cells = (401, "invalid_run_token"), 0
+
+    def ask(row, box, about, token):
+        where = row[2].replace("{runId}", about.id).replace("{requestId}", "ask-1")
+        if row[1] == "GET":
+            return get(box.port, where, token)
+        return post(box.port, where, token, {"lines": [box.line()]} if row[8].strip() == "events" else BASE)
+    for row in rows:
+        handler, wanted = row[8].strip(), row[4]
+        callers = [("nothing", run, None, invalid), ("no token", run, "x.y", invalid),
+                   ("an API token", run, "pfa_" + "A" * 16 + "_" + "A" * 43, invalid),
+                   ("a device", run, "pfd_" + "A" * 16 + "_" + "A" * 43, invalid)]
+        for a in audiences:
+            right = a == wanted
+            callers += [("its own for " + a, run, run.token(a), None if right else invalid),
+                        ("another run's for " + a, run, near.token(a), invalid),
+                        ("another tenant's for " + a, run, far.token(a), invalid),
+                        ("an expired one for " + a, run, run.token(a, ago=301), (401, "expired_run_token") if right else invalid),
+                        ("a revoked one for " + a, gone, late[a], revoked.get(handler, (401, "inactive_run_token")) if right else invalid)]
+        for name, box, token, no in callers:
+            for about in (box, near, far) if "{runId}" in row[2] else (box,):
+                cells += 1
+                # What has expired is told so wherever it is shown by its own run; about others nobody learns more.
+                want = no if about is box or no == (401, "expired_run_token") else invalid
+                a = ask(row, box, about, token)
+                what = "%s %s of %s by %s" % (row[1], row[2], "itself" if about is box else about.id, name)
+                if want is None:
+                    check(a.status in reached[handler], "%s: %s %s" % (what, a.status, a.code))
+                else:
+                    same((a.status, a.code), want, what)
+    same((near.shown()["used"], far.shown()["used"], gone.shown()["used"], run.shown()["used"]), (0, 0, 0, 1), "refusals spend nothing")
+    check(cells > 100, "cells: %d" % cells)
+
+
 def test_token_mutations(rig, model):
     run = rig.run(5)
     good = run.token()
