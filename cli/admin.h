@@ -13,4 +13,7 @@ int admin_failed(struct ask *a, enum err e);
  * that says where it comes from; a device's is of this token alone. */
 enum err admin_token(struct ask *a, const char *tenant, enum principal_kind kind, const char *label, uint32_t rights,
 		     int fd);
+/* Says on standard error where the configuration names no such tenant: until it does, what is made for it is refused.
+ */
+void admin_tenant_known(const char *tenant);
 #endif

@@ -94,6 +94,7 @@ static int pair(const struct cli *cli, const char *tenant, uint32_t days)
 	wipe(code, sizeof code);
 	wipe(page, sizeof page);
 	ask_free(a);
+	admin_tenant_known(tenant);
 	return 0;
 }
 

@@ -118,6 +118,7 @@ int cmd_token(struct cli *cli, int argc, char **argv)
 		if (e != ERR_OK)
 			return admin_failed(a, e);
 		ask_free(a);
+		admin_tenant_known(tenant);
 		return 0;
 	}
 	if (strcmp(what, "revoke") == 0 && optind + 1 < argc) {
@@ -150,24 +151,45 @@ int cmd_metrics(struct cli *cli, int argc, char **argv)
 	return 0;
 }
 
+/* The configuration, as the daemon would read it. False after saying what is wrong with it. */
+static bool configuration(struct conf *conf)
+{
+	own_fd int fd = bundle_new("pinfold-conf");
+
+	if (fd < 0)
+		return usage("cannot make a memory file: %s", strerror(errno)) == 0;
+	if (!conf_read(fd))
+		return false;
+	bundle_seal(fd);
+	const char *why = conf_load(conf, fd);
+	if (why != NULL)
+		fprintf(stderr, "pinfold: the configuration does not fit together: %s\n", why);
+	return why == NULL;
+}
+
+void admin_tenant_known(const char *tenant)
+{
+	static struct conf conf;
+
+	if (!configuration(&conf))
+		return;
+	if (conf_tenant(&conf, tenant) == NULL) {
+		fputs("pinfold: warning: the configuration names no tenant ", stderr);
+		say_foreign(stderr, tenant, strlen(tenant));
+		fputs(": what is made for it is refused until it does\n", stderr);
+	}
+	conf_free(&conf);
+}
+
 int cmd_config(struct cli *cli, int argc, char **argv)
 {
 	static struct conf conf;
-	own_fd int fd = bundle_new("pinfold-conf");
 
 	(void)cli;
 	if (argc != 2 || strcmp(argv[1], "check") != 0)
 		return usage("config check");
-	if (fd < 0)
-		return usage("cannot make a memory file: %s", strerror(errno));
-	if (!conf_read(fd))
+	if (!configuration(&conf))
 		return EXIT_FAILED;
-	bundle_seal(fd);
-	const char *why = conf_load(&conf, fd);
-	if (why != NULL) {
-		fprintf(stderr, "pinfold: the configuration does not fit together: %s\n", why);
-		return EXIT_FAILED;
-	}
 	printf("configuration ok: %u tenants, %u model profiles, %u agents, %u providers\n", conf.ntenants,
 	       conf.nprofiles, conf.nagents, conf.nproviders);
 	conf_free(&conf);

@@ -34,8 +34,9 @@ void live_show(struct live *l)
 
 	if (!l->on)
 		return;
-	int n = snprintf(line, sizeof line, "%s, %llu:%02llu, %u events, %u model requests", l->phase,
-			 (unsigned long long)(s / 60), (unsigned long long)(s % 60), l->events, l->calls);
+	int n = snprintf(line, sizeof line, "%s, %llu:%02llu, %u event%s, %u model request%s", l->phase,
+			 (unsigned long long)(s / 60), (unsigned long long)(s % 60), l->events,
+			 l->events == 1 ? "" : "s", l->calls, l->calls == 1 ? "" : "s");
 	/* A line that is wrapped cannot be taken away again. */
 	int most = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
 	fflush(stdout);

@@ -84,7 +84,7 @@ static enum err admit(struct request *rq, const struct route_found *found, const
 	rq->tenant = conf_tenant(rq->app->conf, who->tenant);
 	if (rq->tenant != NULL)
 		return ERR_OK;
-	*say = "This token's tenant is no longer in the configuration.";
+	*say = "This token's tenant is not in the configuration; the administrator adds it, or gives another token.";
 	return ERR_FORBIDDEN;
 }
 

@@ -86,6 +86,13 @@ def life():
     check("its label is its own", (status, o["error"], o["field"]) == (409, "device_exists", "label"), o)
     path = "/v1/devices/" + urllib.parse.quote(label)
     other = operator("token", "create", "--tenant", "other").strip()
+    for words in (("token", "create"), ("device", "pair")):
+        for tenant, warned in (("other", False), ("misspelt", True)):
+            p = subprocess.run([CLI, *words, "--tenant", tenant], env=dict(os.environ, PINFOLD_ROOT=INSTANCE), capture_output=True, text=True)
+            check(f"{words} of {tenant}: a tenant that is not configured is told of", p.returncode == 0 and ("names no tenant misspelt" in p.stderr) == warned, p.stderr)
+            if words[0] == "token":
+                status, o = get("/v1/runs", p.stdout.strip())
+                check("its token is refused, with the reason", (status, "not in the configuration" in o.get("message", "")) == ((403, True) if warned else (200, False)), o)
     check("another tenant does not see it", label not in listed(other) and answer("DELETE", path, other) == (404, "device_not_found"))
     check("revoked by its label", answer("DELETE", path, mine)[0] == 204)
     check("from the next request on", answer("GET", "/v1/runs", phone) == (401, "unauthorized"))

@@ -172,6 +172,8 @@ const addresses = async (p) => {
 		await go(p, where);
 		await inert(p, "the address " + where);
 	}
+	await p.page.getByText("There is no such run, or it was removed.").waitFor();
+	check("what is not there is said to a person, and nothing is offered that cannot help", await p.page.getByRole("button", { name: "Try again" }).count() === 0);
 	await p.strict();
 };
 

@@ -89,9 +89,9 @@ export function runView(main, [run, request], {signal, nudge}) {
 		} catch (e) {
 			if (signal.aborted || e.status === 401)
 				return;
-			trouble(looked, e, wake);
 			if (e.status === 404)
-				return;
+				return trouble(looked, {message: "There is no such run, or it was removed.", code: e.code, requestId: e.requestId});
+			trouble(looked, e, wake);
 			wait = 6000;
 		}
 		if (!signal.aborted && !(known !== null && isOver(known.status) && listed))
