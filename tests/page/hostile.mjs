@@ -43,11 +43,17 @@ const inert = async (p, where) => {
 			for (const a of e.attributes) if (/^on|^style$|^srcdoc$/i.test(a.name)) bad.push(`${e.localName}[${a.name}]`);
 			if (e.localName === "a" && !e.getAttribute("href").startsWith("#") && !(/^https:\/\/(?!evil)/.test(e.href) && /noopener/.test(e.rel)) && !e.href.startsWith(location.origin + "/v1/runs/")) bad.push("a " + e.href);
 		}
-		return { bad: bad.slice(0, 10), pwned: window.pwned ?? null, title: document.title, wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+		// The nearest block around foreign text: what is painted beyond it is seen nowhere.
+		const loose = [...document.body.querySelectorAll(".foreign, .verbatim, .prose")].map((e) => {
+			while (getComputedStyle(e).display === "inline") e = e.parentElement;
+			return getComputedStyle(e).overflowY === "visible" && `${e.localName}.${e.className}`;
+		}).filter(Boolean);
+		return { loose: [...new Set(loose)], bad: bad.slice(0, 10), pwned: window.pwned ?? null, title: document.title, wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
 			hidden: !(document.querySelector("h1")?.getBoundingClientRect().height > 0), base: document.baseURI };
 	});
 	const asked = p.requests.filter((r) => /pwned|evil/.test(r.url()) && !r.url().startsWith(base + "/v1/runs/")).map((r) => r.url());
 	check(`${where}: nothing came of it`, found.bad.length === 0 && found.pwned === null && !found.hidden && asked.length === 0 && !found.base.includes("evil") && /^(\(\d+\) )?(Runs|Run .{0,8}|Run|Devices) · Pinfold$/.test(found.title), { ...found, asked });
+	check(`${where}: it paints on nothing else`, found.loose.length === 0, found.loose);
 	check(`${where}: as wide as the phone`, found.wide <= 0, found.wide);
 };
 
