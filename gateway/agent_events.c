@@ -11,6 +11,7 @@
 #include "lib/die.h"
 #include "lib/digest.h"
 #include "lib/lack.h"
+#include "lib/names.h"
 #include "lib/own.h"
 #include "lib/question.h"
 #include "lib/text.h"
@@ -59,16 +60,6 @@ static bool type_valid(const char *s, size_t n)
 	return strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_.") == n;
 }
 
-/* Types that only the control plane may use. */
-static bool type_reserved(const char *s)
-{
-	static const char *const families[] = {"run.", "model.", "approval.", "check.", "events."};
-	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
-		if (strncmp(s, families[i], strlen(families[i])) == 0)
-			return true;
-	return false;
-}
-
 /* approval.requested needs an id to be answered under; without one there is nothing to ask. */
 static void take_request(struct line *line, const struct json *data)
 {
@@ -114,7 +105,7 @@ static bool take_line(struct batch *b, const char *run, const struct json *raw)
 		take_request(line, data);
 	if (line->ask && !line->dropped && (++b->questions > LIMIT_APPROVAL_BATCH || !bind_request(line, data)))
 		return false;
-	snprintf(line->type, sizeof line->type, "%s%s", type_reserved(type->text) && !line->ask ? "agent." : "",
+	snprintf(line->type, sizeof line->type, "%s%s", event_reserved(type->text) && !line->ask ? "agent." : "",
 		 type->text);
 	line->link = strcmp(type->text, "link") == 0;
 	bool mask = line->ask ? b->masks != MASK_NONE : b->masks == MASK_EVENTS;

@@ -38,3 +38,12 @@ enum artifact artifact_find(const char *name)
 		i++;
 	return (enum artifact)i;
 }
+
+bool event_reserved(const char *type)
+{
+	static const char *const families[] = {"run.", "model.", "approval.", "check.", "events.", "limit."};
+	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+		if (strncmp(type, families[i], strlen(families[i])) == 0)
+			return true;
+	return false;
+}

@@ -3,6 +3,7 @@
 #define LIB_NAMES_H
 #include "gen/approval_fsm.h"
 #include "lib/place.h"
+#include <stdbool.h>
 
 enum run_phase {
 	PHASE_WAITING,
@@ -39,4 +40,6 @@ extern const char *const push_kind_names[PUSH_KIND__COUNT];
 extern const char *const receipt_names[RECEIPT__COUNT];
 /* The artifact of that name, or ART__COUNT. */
 enum artifact artifact_find(const char *name);
+/* Is an event of this type one that only the control plane may write? An agent's is renamed, agent.TYPE. */
+bool event_reserved(const char *type);
 #endif

@@ -1,6 +1,7 @@
 /* Events: read in bounded pages, appended for agents within their part of the buffer. */
 #include "gen/limits.h"
 #include "lib/digest.h"
+#include "lib/names.h"
 #include "lib/num.h"
 #include "store/op.h"
 #include "store/questions.h"

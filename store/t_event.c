@@ -80,15 +80,6 @@ void event_truncated(struct txn *t, const char *tenant, const char *run, struct 
 			(struct wire_bytes){(const uint8_t *)data, sizeof data - 1});
 }
 
-bool event_reserved(const char *type)
-{
-	static const char *const families[] = {"run.", "model.", "approval.", "check.", "events."};
-	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
-		if (strncmp(type, families[i], strlen(families[i])) == 0)
-			return true;
-	return false;
-}
-
 void events_del(struct txn *t, const char *tenant, const char *run)
 {
 	struct key prefix = key_prefix(tenant, run);

@@ -23,8 +23,6 @@ void events_del(struct txn *t, const char *tenant, const char *run);
 bool events_del_some(struct txn *t, const char *tenant, const char *run, uint64_t most);
 /* Would an agent's event of this much data fit? */
 bool event_fits(const struct rec_run *r, const char *run, const char *type, size_t data);
-/* Is this a type that only the control plane may write? */
-bool event_reserved(const char *type);
 
 typedef bool event_row(void *with, uint64_t sequence, const struct rec_event *r);
 /* Sequences above after, in order. */

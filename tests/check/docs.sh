@@ -21,6 +21,9 @@ done
 for name in $(grep -hoE '(bin|libexec|box)_PROGRAMS \+= .*' */Makefile.inc tests/*/Makefile.inc | grep -v noinst | grep -oE '\<pinfold(-[a-z-]+)?( |$)'); do
 	[ -e "man/$name.1" ] || [ -e "man/$name.8" ] || wrong "man/: the program $name has no page"
 done
+for name in $(grep -hoE '"(run|approval|check|events|model|limit)\.[a-z_]+"' steward/*.c store/*.c | tr -d '"' | sort -u); do
+	grep -q "^| .*\`$name\`" docs/streams.md || wrong "docs/streams.md: the event $name is missing"
+done
 for page in $(sed -n 's/^\.Xr \(pinfold[a-z.-]*\) \([0-9]\).*/\1.\2/p' man/*.[158] | sort -u); do
 	[ -e "man/$page" ] || wrong "man/: $page is referred to and does not exist"
 done

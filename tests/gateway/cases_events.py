@@ -14,11 +14,11 @@ def test_events(rig, model):
     run = rig.run(2)
     a = run.send_events([run.line(sequence=5, data={"a": "b", "agent_sequence": 99}), run.line("run.completed", 6),
                          run.line("approval.resolved", 7), run.line("check.done", 8), run.line("model.called", 9),
-                         run.line("events.x", 10), run.line("runner", 11)])
-    same((a.status, a.json["accepted"]), (202, 7), "a batch")
+                         run.line("events.x", 10), run.line("limit.reached", 11), run.line("runner", 12)])
+    same((a.status, a.json["accepted"]), (202, 8), "a batch")
     events = [e for e in run.events() if "agent_sequence" in e[2]]
     same([k for _, k, _ in events], ["tool.used", "agent.run.completed", "agent.approval.resolved", "agent.check.done",
-                                    "agent.model.called", "agent.events.x", "runner"], "reserved types are renamed")
+                                    "agent.model.called", "agent.events.x", "agent.limit.reached", "runner"], "reserved types are renamed")
     same(events[0][2], {"agent_sequence": 5, "a": "b"}, "data and the agent's own number")
     same(a.json["lastSequence"], events[-1][0], "lastSequence")
     nasty = "a\x1b[31mred\x1b[0m\u202eb\x00c\u2028d"

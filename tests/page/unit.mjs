@@ -115,6 +115,8 @@ test("an event has words, whatever its type and data", () => {
 				assert.equal(typeof w[k], "string", `${type} ${k} ${JSON.stringify(data)}`);
 		}
 	assert.equal(eventWords("agent.run.completed", {}).by, "agent");
+	assert.equal(eventWords("limit.other", {}).by, "pinfold");
+	assert.equal(eventWords("agent.limit.reached", {}).by, "agent");
 	assert.equal(eventWords("run.later", {}).by, "pinfold");
 });
 

@@ -121,6 +121,8 @@ export function eventWords(type, data = {}) {
 		"check.finished": () => ({title: `Check ${OUTCOME[d.outcome] ?? text(d.outcome)}`, note: text(d.name)}),
 		"check.compared": () => ({title: "Tests counted on the upload, too", note: text(d.name)}),
 		"events.truncated": () => ({title: "The agent wrote too much", note: "its further events are left out"}),
+		"approval.grant_revoked": () => ({title: "Asked again from now on", note: d.device ? "taken back by " + text(d.device) : ""}),
+		"limit.reached": () => ({title: "A limit was reached", note: `${text(d.limit)}, at most ${text(d.most)}, in ${d.box === "work" ? "the agent's sandbox" : text(d.box)}`}),
 		"message.text": () => ({by: "agent", title: "Says", body: text(d.text)}),
 		"tool.call": () => ({by: "agent", title: "Uses a tool", note: text(d.tool), body: text(d.arguments), code: true}),
 		"tool.output": () => ({by: "agent", title: d.ok === false ? "The tool failed" : "The tool answers", note: text(d.tool), body: text(d.output), code: true}),
@@ -131,7 +133,7 @@ export function eventWords(type, data = {}) {
 	})[type];
 	if (known !== undefined)
 		return {by: "pinfold", note: "", body: "", code: false, ...known()};
-	const own = /^(run|model|approval|check|events)\./.test(type);
+	const own = /^(run|model|approval|check|events|limit)\./.test(type);
 	const body = Object.keys(d).length === 0 ? "" : JSON.stringify(d, null, 2);
 	return {by: own ? "pinfold" : "agent", title: type, note: "", body, code: true};
 }
