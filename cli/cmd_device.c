@@ -89,6 +89,8 @@ static int pair(const struct cli *cli, const char *tenant, uint32_t days)
 		       LIMIT_PAIRING_CODE_SECONDS / 60);
 		if (page[0] != '\0')
 			printf("for a browser: %s\n", page);
+		else
+			puts("for the page of this service; with --server URL its address is printed here, too");
 		print_qr(page[0] != '\0' ? page : code);
 	}
 	wipe(code, sizeof code);
