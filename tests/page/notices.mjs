@@ -20,6 +20,7 @@ const switching = async (chrome) => {
 		window.asked = [];
 		let mine = null;
 		PushManager.prototype.subscribe = async (o) => {
+			if (window.slow) await new Promise((done) => window.go = done).then(() => { throw new DOMException("push service error", "AbortError"); });
 			window.asked.push([o.userVisibleOnly, [...new Uint8Array(o.applicationServerKey.buffer ?? o.applicationServerKey)]]);
 			return mine = { toJSON: () => ({ endpoint: "https://push.example.net/a", expirationTime: null, keys: { p256dh: "BPP", auth: "AAA" }, more: 1 }), unsubscribe: async () => { mine = null; return true; } };
 		};
@@ -41,6 +42,11 @@ const switching = async (chrome) => {
 	await comes("what the server refuses is said", async () => /No pushes go to that host/.test(await p.page.locator("#main").textContent()), () => p.page.locator("#main").textContent());
 	check("and the browser is not left subscribed", !await p.page.evaluate(() => window.mine()) && await toggle.getAttribute("aria-checked") === "false");
 	refuse = false;
+	await p.page.evaluate(() => window.slow = true);
+	await toggle.tap();
+	await comes("while the browser asks its push service that is said", async () => /One moment/.test(await p.page.locator("#main").textContent()) && await p.page.evaluate(() => !!window.go));
+	await p.page.evaluate(() => { window.slow = false; window.go(); });
+	await comes("and that it did not work", async () => /did not take this page \(push service error\)/.test(await p.page.locator("#main").textContent()), () => p.page.locator("#main").textContent());
 	await toggle.tap();
 	await comes("switched on", async () => await toggle.getAttribute("aria-checked") === "true");
 	const asked = await p.page.evaluate(() => window.asked.at(-1));

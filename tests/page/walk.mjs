@@ -34,6 +34,10 @@ const pairing = async (chrome) => {
 	const go = other.page.getByRole("button", { name: "Pair this device" });
 	await go.waitFor();
 	check("a code in the address pairs nobody by itself", await other.page.getByRole("heading", { name: "Pair this device" }).isVisible() && (await other.context.cookies()).length === 0);
+	await other.page.getByLabel("Name of this device").fill(label);
+	await press(other, go);
+	await comes("a name that another device has is told at its field", async () => /Another device has this name/.test(await other.page.locator("#main").textContent()) &&
+		await other.page.getByLabel("Name of this device").getAttribute("aria-invalid") === "true", () => other.page.locator("#main").textContent());
 	await other.page.getByLabel("Name of this device").fill(label + " by link");
 	await press(other, go);
 	await other.page.getByRole("heading", { name: "Runs" }).waitFor();

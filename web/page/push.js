@@ -44,7 +44,9 @@ export async function on(key) {
 	const registration = await navigator.serviceWorker.ready;
 	// One that was made with another key cannot be used with this one.
 	await (await registration.pushManager.getSubscription())?.unsubscribe();
-	const subscription = await registration.pushManager.subscribe({userVisibleOnly: true, applicationServerKey: bytes(key)});
+	const subscription = await registration.pushManager.subscribe({userVisibleOnly: true, applicationServerKey: bytes(key)}).catch(e => {
+		throw new Error(`The browser's push service did not take this page (${e.message}). Try again later.`);
+	});
 	const {endpoint, expirationTime, keys} = subscription.toJSON();
 	try {
 		await call("POST", "v1/push/subscriptions", {endpoint, expirationTime: expirationTime ?? null, keys: {p256dh: keys.p256dh, auth: keys.auth}});

@@ -55,6 +55,7 @@ function notices() {
 	}
 	async function act(toggle, change) {
 		toggle.disabled = true;
+		fill(words, "One moment: the browser asks its push service.");
 		let failed = null;
 		try {
 			await change();

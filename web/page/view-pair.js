@@ -49,8 +49,10 @@ export function pairView(main, {code = "", why = null}, {paired}) {
 		} catch (e) {
 			if (e.code === "invalid_pairing_code")
 				wrong(field, "This code is wrong, used up or too old. Have a new one made.");
-			else if (e.code === "device_exists" || e.code === "invalid_device_label")
-				wrong(label, e.message);
+			else if (e.code === "device_exists")
+				wrong(label, "Another device has this name. Choose another one.");
+			else if (e.code === "invalid_device_label")
+				wrong(label, "A name has at most 48 characters, all to be seen, and no slash.");
 			else
 				fill(trouble, errorBox(e));
 		} finally {
