@@ -31,8 +31,20 @@ int admin_failed(struct ask *a, enum err e)
 	return 1;
 }
 
+static uint64_t days_on(uint32_t days)
+{
+	return days == 0 ? 0 : clock_ms() + days * UINT64_C(86400000);
+}
+
+/* text: a token, and room for the end of the line. */
+static enum err tell(int fd, char text[PRINCIPAL_TOKEN_LEN + 2])
+{
+	text[PRINCIPAL_TOKEN_LEN] = '\n';
+	return write_all(fd, text, PRINCIPAL_TOKEN_LEN + 1) ? ERR_OK : ERR_INTERNAL_ERROR;
+}
+
 enum err admin_token(struct ask *a, const char *tenant, enum principal_kind kind, const char *label, uint32_t rights,
-		     int fd)
+		     uint32_t days, int fd)
 {
 	char text[PRINCIPAL_TOKEN_LEN + 2], id[PRINCIPAL_ID_LEN + 1];
 	char made[64];
@@ -55,11 +67,39 @@ enum err admin_token(struct ask *a, const char *tenant, enum principal_kind kind
 							   .token_id = id,
 							   .hash = {hash, sizeof hash},
 							   .label = label != NULL ? label : made,
-							   .rights = rights},
+							   .rights = rights,
+							   .expires_at = days_on(days)},
 				 NULL, &ok, NULL);
-	text[PRINCIPAL_TOKEN_LEN] = '\n';
-	if (e == ERR_OK && !write_all(fd, text, PRINCIPAL_TOKEN_LEN + 1))
-		e = ERR_INTERNAL_ERROR;
+	if (e == ERR_OK)
+		e = tell(fd, text);
+	wipe(text, sizeof text);
+	return e;
+}
+
+enum err admin_token_next(struct ask *a, const char *tenant, const char *id, uint32_t days, int fd)
+{
+	char text[PRINCIPAL_TOKEN_LEN + 2], same[PRINCIPAL_ID_LEN + 1];
+	uint8_t hash[32];
+	struct st_ok ok;
+	enum err e = ERR_TOKEN_NOT_FOUND;
+
+	/* Of which kind it is stands in the token, and so in the hash: who knows the id alone tries both. */
+	for (enum principal_kind kind = PRINCIPAL_API, parsed; kind <= PRINCIPAL_DEVICE && e == ERR_TOKEN_NOT_FOUND;
+	     kind++) {
+		if (!principal_renew(kind, id, text))
+			return ERR_TOKEN_NOT_FOUND;
+		e = principal_parse(text, PRINCIPAL_TOKEN_LEN, &parsed, same, hash);
+		if (e == ERR_OK)
+			e = st_call_token_rotate(a,
+						 &(struct st_token_rotate){.tenant = tenant,
+									   .token_id = id,
+									   .kind = (uint8_t)kind,
+									   .hash = {hash, sizeof hash},
+									   .expires_at = days_on(days)},
+						 NULL, &ok, NULL);
+	}
+	if (e == ERR_OK)
+		e = tell(fd, text);
 	wipe(text, sizeof text);
 	return e;
 }

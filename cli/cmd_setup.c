@@ -212,7 +212,7 @@ static int make_token(const struct setup *s, const char *file, enum principal_ki
 		return 1;
 	}
 	struct ask *a = admin_open();
-	enum err e = admin_token(a, s->tenant, kind, label, 0, fd);
+	enum err e = admin_token(a, s->tenant, kind, label, 0, 0, fd);
 	close(fd);
 	if (e != ERR_OK) {
 		unlink(file);

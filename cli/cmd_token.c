@@ -1,4 +1,4 @@
-/* pinfold token create|list|revoke, pinfold metrics, pinfold config check. */
+/* pinfold token create|list|rotate|promote|drop|revoke, pinfold metrics, pinfold config check. */
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
@@ -11,127 +11,152 @@
 #include "gen/store_msg.h"
 #include "lib/chan.h"
 #include "lib/conf.h"
+#include "lib/num.h"
 #include "lib/own.h"
 
-static const struct {
-	uint32_t bit;
-	const char *name;
-} rights[] = {{RIGHT_APPROVE, "approve"}, {RIGHT_METRICS, "metrics"}};
+enum { DAYS_MAX = 3650 };
 
-static void list_json(const struct st_token_item *t, const char *kind, const char *state)
-{
-	struct buf b;
-	struct jw w;
+/* What was asked for. */
+struct want {
+	const char *tenant, *label, *id;
+	enum principal_kind kind;
+	uint32_t rights;
+	uint64_t days;
+};
 
-	buf_init(&b, 4096);
-	jw_init(&w, &b);
-	jw_open(&w, '{');
-	jw_kstr(&w, "id", t->token_id);
-	jw_kstr(&w, "kind", kind);
-	jw_kstr(&w, "label", t->label);
-	jw_kstr(&w, "state", state);
-	jw_key(&w, "rights");
-	jw_open(&w, '[');
-	for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
-		if ((t->rights & rights[i].bit) != 0)
-			jw_str(&w, rights[i].name);
-	jw_close(&w, ']');
-	jw_kint(&w, "createdAt", (int64_t)t->created_at);
-	jw_close(&w, '}');
-	say_json((const char *)b.p, b.n);
-	buf_free(&b);
-}
-
-static int list(const struct cli *cli, const char *tenant)
+static int create(const struct cli *cli, const struct want *w)
 {
 	struct ask *a = admin_open();
-	struct st_tokens_are got;
-	struct wire_bytes part;
-	bool bad = false;
-	enum err e = st_call_token_list(a, &(struct st_token_list){.tenant = tenant}, NULL, &got, NULL);
+	enum err e = admin_token(a, w->tenant, w->kind, w->label, w->rights, (uint32_t)w->days, STDOUT_FILENO);
 
+	(void)cli;
 	if (e != ERR_OK)
 		return admin_failed(a, e);
-	if (!cli->json)
-		printf("%-16s  %-6s  %-24s  %-8s  %-8s  %s\n", "ID", "KIND", "LABEL", "STATE", "RIGHTS", "SECRET");
-	while (wire_list_next(&got.items, &part, &bad)) {
-		struct st_token_item t;
-		if (!st_get_token_item(part.p, part.n, &t))
-			break;
-		const char *kind = t.kind == PRINCIPAL_DEVICE ? "device" : "api";
-		const char *state = t.revoked ? "revoked" : "active";
-		char right[32] = "";
-		for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
-			if ((t.rights & rights[i].bit) != 0)
-				snprintf(right + strlen(right), sizeof right - strlen(right), "%s%s",
-					 right[0] != '\0' ? "," : "", rights[i].name);
-		if (cli->json)
-			list_json(&t, kind, state);
-		else {
-			printf("%-16s  %-6s  ", t.token_id, kind);
-			say_cell(t.label, 26);
-			printf("%-8s  %-8s  (token set)\n", state, right[0] != '\0' ? right : "-");
-		}
-	}
 	ask_free(a);
+	admin_tenant_known(w->tenant);
 	return 0;
 }
 
+static int rotate(const struct cli *cli, const struct want *w)
+{
+	struct ask *a = admin_open();
+	enum err e = admin_token_next(a, w->tenant, w->id, (uint32_t)w->days, STDOUT_FILENO);
+
+	(void)cli;
+	if (e != ERR_OK)
+		return admin_failed(a, e);
+	ask_free(a);
+	fprintf(stderr,
+		"the token of %s and this NEXT one are both valid; when everybody has the new one: pinfold token "
+		"promote %s\n",
+		w->id, w->id);
+	return 0;
+}
+
+/* Says what was done, or what was wrong. */
+static int done(struct ask *a, enum err e, const char *id, const char *what)
+{
+	if (e != ERR_OK)
+		return admin_failed(a, e);
+	ask_free(a);
+	printf("token %s %s\n", id, what);
+	return 0;
+}
+
+static int promote(const struct cli *cli, const struct want *w)
+{
+	struct ask *a = admin_open();
+	struct st_ok ok;
+
+	(void)cli;
+	return done(a,
+		    st_call_token_promote(a, &(struct st_token_promote){.tenant = w->tenant, .token_id = w->id}, NULL,
+					  &ok, NULL),
+		    w->id, "is the NEXT one now; the one before is refused from the next request on");
+}
+
+static int drop(const struct cli *cli, const struct want *w)
+{
+	struct ask *a = admin_open();
+	struct st_ok ok;
+
+	(void)cli;
+	return done(
+	    a, st_call_token_drop(a, &(struct st_token_drop){.tenant = w->tenant, .token_id = w->id}, NULL, &ok, NULL),
+	    w->id, "stays as it is; its NEXT one is refused from the next request on");
+}
+
+static int end_token(const struct cli *cli, const struct want *w)
+{
+	struct ask *a = admin_open();
+	struct st_ok ok;
+
+	(void)cli;
+	return done(
+	    a,
+	    st_call_token_revoke(a, &(struct st_token_revoke){.tenant = w->tenant, .token_id = w->id}, NULL, &ok, NULL),
+	    w->id, "is revoked from the next request on");
+}
+
+static int list(const struct cli *cli, const struct want *w)
+{
+	return token_list(cli, w->tenant);
+}
+
+static const struct {
+	const char *name;
+	bool id, days;
+	int (*act)(const struct cli *cli, const struct want *w);
+} acts[] = {{"create", false, true, create},   {"list", false, false, list}, {"rotate", true, true, rotate},
+	    {"promote", true, false, promote}, {"drop", true, false, drop},  {"revoke", true, false, end_token}};
+
 int cmd_token(struct cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = {
-	    {"tenant", required_argument, NULL, 't'}, {"device", no_argument, NULL, 'd'},
-	    {"label", required_argument, NULL, 'l'},  {"metrics", no_argument, NULL, 'm'},
-	    {"approve", no_argument, NULL, 'a'},      {0}};
-	const char *tenant = "default", *label = NULL;
-	enum principal_kind kind = PRINCIPAL_API;
-	uint32_t given = 0;
-	struct st_ok ok;
+	static const struct option options[] = {{"tenant", required_argument, NULL, 't'},
+						{"device", no_argument, NULL, 'd'},
+						{"label", required_argument, NULL, 'l'},
+						{"metrics", no_argument, NULL, 'm'},
+						{"approve", no_argument, NULL, 'a'},
+						{"days", required_argument, NULL, 'D'},
+						{0}};
+	struct want w = {.tenant = "default", .kind = PRINCIPAL_API};
 	int opt;
 
 	optind = 1;
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (opt == 't')
-			tenant = optarg;
+			w.tenant = optarg;
 		else if (opt == 'd')
-			kind = PRINCIPAL_DEVICE;
+			w.kind = PRINCIPAL_DEVICE;
 		else if (opt == 'l')
-			label = optarg;
+			w.label = optarg;
 		else if (opt == 'm')
-			given |= RIGHT_METRICS;
+			w.rights |= RIGHT_METRICS;
 		else if (opt == 'a')
-			given |= RIGHT_APPROVE;
-		else
-			return usage("token takes --tenant NAME, --label TEXT, --device, --metrics and --approve");
+			w.rights |= RIGHT_APPROVE;
+		else if (opt != 'D')
+			return usage("token takes --tenant NAME, --label TEXT, --days N, --device, --metrics and "
+				     "--approve");
+		else if (!num_u64(optarg, strlen(optarg), 1, DAYS_MAX, &w.days))
+			return usage("--days is a number from 1 to %d", DAYS_MAX);
 	}
-	if (given != 0 && kind != PRINCIPAL_API)
+	if (w.rights != 0 && w.kind != PRINCIPAL_API)
 		return usage("a device has no rights to give");
 	const char *what = optind < argc ? argv[optind] : "";
-	int most = strcmp(what, "revoke") == 0 ? 2 : 1;
-	if (argc - optind > most)
-		return usage("token %s does not take %s", what, argv[optind + most]);
-	if (strcmp(what, "list") == 0)
-		return list(cli, tenant);
-	if (strcmp(what, "create") == 0) {
-		struct ask *a = admin_open();
-		enum err e = admin_token(a, tenant, kind, label, given, STDOUT_FILENO);
-		if (e != ERR_OK)
-			return admin_failed(a, e);
-		ask_free(a);
-		admin_tenant_known(tenant);
-		return 0;
+	for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
+		if (strcmp(acts[i].name, what) != 0)
+			continue;
+		int most = acts[i].id ? 2 : 1;
+		if (argc - optind > most)
+			return usage("token %s does not take %s", what, argv[optind + most]);
+		if (argc - optind < most)
+			break;
+		if (w.days != 0 && !acts[i].days)
+			return usage("token %s does not take --days", what);
+		w.id = acts[i].id ? argv[optind + 1] : "";
+		return acts[i].act(cli, &w);
 	}
-	if (strcmp(what, "revoke") == 0 && optind + 1 < argc) {
-		struct ask *a = admin_open();
-		enum err e = st_call_token_revoke(
-		    a, &(struct st_token_revoke){.tenant = tenant, .token_id = argv[optind + 1]}, NULL, &ok, NULL);
-		if (e != ERR_OK)
-			return admin_failed(a, e);
-		ask_free(a);
-		printf("token %s is revoked from the next request on\n", argv[optind + 1]);
-		return 0;
-	}
-	return usage("token create, token list or token revoke ID");
+	return usage("token create, token list, or token rotate, promote, drop or revoke ID");
 }
 
 int cmd_metrics(struct cli *cli, int argc, char **argv)

@@ -280,6 +280,8 @@ static void take_global(struct out *o, cfg_t *c)
 			      .keep_runs_days = (uint32_t)number(o, c, "keep_runs_days", 0, 36500),
 			      .keep_tokens_days = (uint32_t)number(o, c, "keep_tokens_days", 0, 36500),
 			      .max_streams = (uint32_t)number(o, c, "max_streams", 1, 100000),
+			      .auth_failures_per_minute =
+				  (uint32_t)number(o, c, "auth_failures_per_minute", 1, 1000000),
 			      .public_url = cfg_getstr(c, "public_url"),
 			      .run_token_secret = cfg_getstr(c, "run_token_secret"),
 			      .run_token_secret_next = cfg_getstr(c, "run_token_secret_next"),
@@ -494,6 +496,7 @@ static void read_file(struct out *o, const char *file, bool global)
 	    CFG_INT("keep_runs_days", 90, CFGF_NONE),
 	    CFG_INT("keep_tokens_days", 90, CFGF_NONE),
 	    CFG_INT("max_streams", 4000, CFGF_NONE),
+	    CFG_INT("auth_failures_per_minute", 60, CFGF_NONE),
 	    CFG_STR("public_url", "", CFGF_NONE),
 	    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
 	    CFG_STR("run_token_secret_next", "", CFGF_NONE),

@@ -29,9 +29,10 @@ static const struct command commands[] = {
      "             [--scripted] [--uid-base N] [--web-group GROUP] [--token-file FILE] [--device-token-file FILE]",
      "make what a first start needs (root)", cmd_setup},
     {"token",
-     "create [--tenant NAME] [--label TEXT] [--device | [--metrics] [--approve]]\n"
+     "create [--tenant NAME] [--label TEXT] [--days N] [--device | [--metrics] [--approve]]\n"
      "       pinfold token list [--tenant NAME]\n"
-     "       pinfold token revoke [--tenant NAME] ID",
+     "       pinfold token rotate [--tenant NAME] [--days N] ID\n"
+     "       pinfold token {promote | drop | revoke} [--tenant NAME] ID",
      "a tenant's tokens (root)", cmd_token},
     {"device",
      "pair [--tenant NAME] [--days N]\n"

@@ -8,6 +8,7 @@
 #include "fcgi/pool.h"
 #include "fcgi/streams.h"
 #include "handlers/known.h"
+#include "handlers/source.h"
 #include "lib/chan.h"
 #include "lib/conf.h"
 #include "lib/confine.h"
@@ -82,7 +83,8 @@ int main(void)
 	if (app.empty < 0 || !bundle_seal(app.empty))
 		fatal("cannot make a descriptor: %m");
 	app.known = known_new();
-	if (app.known == NULL)
+	app.sources = sources_new(conf.global.auth_failures_per_minute);
+	if (app.known == NULL || app.sources == NULL)
 		fatal("no memory");
 	pool.app = &app;
 	pool.store_path = store;

@@ -5,6 +5,7 @@
 #include "handlers/denied.h"
 #include "gen/audit.h"
 #include "gen/store_msg.h"
+#include "handlers/source.h"
 #include "lib/ask.h"
 #include "lib/num.h"
 #include "lib/pace.h"
@@ -13,7 +14,7 @@
 
 /* Of the whole process, since a caller that was not let in is nobody: hence static. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pace denials, decisions; /* each of its own: who shouts at one does not hide the other */
+static struct pace denials, bursts, decisions; /* each of its own: who shouts at one does not hide the other */
 
 static bool may_say(struct pace *pace, uint32_t *suppressed)
 {
@@ -34,15 +35,20 @@ void denied_note(struct ask *ask, const struct arrival *in, const struct princip
 				  .request_id = in->id,
 				  .subject = subject,
 				  .code = (uint16_t)e};
-	static const enum err told[] = {ERR_UNAUTHORIZED,         ERR_FORBIDDEN,        ERR_TENANT_MISMATCH,
-					ERR_DEVICE_EXPIRED,       ERR_DEVICE_REQUIRED,  ERR_CROSS_ORIGIN_REFUSED,
-					ERR_INVALID_PAIRING_CODE, ERR_TOO_MANY_ATTEMPTS};
+	static const enum err told[] = {ERR_UNAUTHORIZED,         ERR_FORBIDDEN,         ERR_TENANT_MISMATCH,
+					ERR_DEVICE_EXPIRED,       ERR_DEVICE_REQUIRED,   ERR_CROSS_ORIGIN_REFUSED,
+					ERR_INVALID_PAIRING_CODE, ERR_TOO_MANY_ATTEMPTS, ERR_TOO_MANY_FAILURES};
 	bool one = false;
 	for (size_t i = 0; i < sizeof told / sizeof *told; i++)
 		one = one || told[i] == e;
-	if (!one || !may_say(&denials, &m.suppressed))
+	bool burst = e == ERR_TOO_MANY_FAILURES;
+	if (!one || !may_say(burst ? &bursts : &denials, &m.suppressed))
 		return;
-	(void)snprintf(subject, sizeof subject, "%s %s", in->method, in->path);
+	/* Who it was is what the administrator can do something about then. */
+	char from[SOURCE_TEXT];
+	source_text(in->source, from);
+	(void)snprintf(subject, sizeof subject, "%s %.200s%s%s", in->method, in->path, burst ? " from " : "",
+		       burst ? from : "");
 	(void)st_call_audit_note(ask, &m, NULL, &ok, NULL);
 }
 

@@ -3,10 +3,11 @@
  * method (405) -> authentication (401) -> id shape (404) -> authority (403) -> content type (415) -> size
  * (413) -> JSON (400) -> schema (400) -> state (409). The last two are the handlers'.
  * Nothing is read of the body, and nothing asked of the store but whose token it is, before the fourth;
- * a caller who is refused there is told to the audit log.
- * On the two routes that are asked most, a token that stored has vouched for before is taken at its word until the
- * handler's one question, which carries it: stored looks at it first, in the same transaction. Whatever would be said
- * before that is held back until stored was asked by itself.
+ * a caller who is refused there is told to the audit log. Whose credentials are wrong too often hears 429 instead of
+ * 401: they are still looked at, so that nobody can have others of the same address shut out. On the two routes that
+ * are asked most, a token that stored has vouched for before is taken at its word until the handler's one question,
+ * which carries it: stored looks at it first, in the same transaction. Whatever would be said before that is held back
+ * until stored was asked by itself.
  */
 #include "handlers/dispatch.h"
 #include "gen/routes.h"
@@ -14,6 +15,7 @@
 #include "handlers/body.h"
 #include "handlers/denied.h"
 #include "handlers/runs.h"
+#include "handlers/source.h"
 #include "lib/num.h"
 #include <stdio.h>
 #include <string.h>
@@ -57,6 +59,21 @@ static bool proves(const struct route *route)
 	return route->handle == handle_run_show || route->handle == handle_run_create;
 }
 
+/* Says so to the caller and to the audit log. Where no credential came, say says that, and nobody was wrong. */
+static void turn_away(const struct request *rq, const struct principal *who, enum err e, const char *say,
+		      struct reply *rp)
+{
+	struct source_verdict v = {0};
+	if (e == ERR_UNAUTHORIZED && say == NULL)
+		v = sources_failed(rq->app->sources, rq->in->source, timer_ms());
+	if (!v.over || v.first)
+		denied_note(rq->ask, rq->in, who, v.over ? ERR_TOO_MANY_FAILURES : e);
+	if (v.over)
+		reply_error_after(rp, ERR_TOO_MANY_FAILURES, v.seconds);
+	else
+		reply_error(rp, e, NULL, say);
+}
+
 /* Instead of an answer to somebody who was only guessed. */
 static bool prove(void *ctx, struct reply *rp)
 {
@@ -66,8 +83,7 @@ static bool prove(void *ctx, struct reply *rp)
 	enum err e = authority_check(rq->app, rq->ask, rq->in, &who, &say);
 	if (e == ERR_OK)
 		return true;
-	denied_note(rq->ask, rq->in, &who, e);
-	reply_error(rp, e, NULL, say);
+	turn_away(rq, &who, e, say, rp);
 	return false;
 }
 
@@ -127,8 +143,7 @@ void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, 
 				e = admit(&rq, &found, &who, &say);
 		}
 		if (e != ERR_OK) {
-			denied_note(ask, in, &who, e);
-			reply_error(rp, e, NULL, say);
+			turn_away(&rq, &who, e, say, rp);
 			return;
 		}
 	}

@@ -10,6 +10,7 @@
 #include "handlers/cookie.h"
 #include "handlers/denied.h"
 #include "handlers/query.h"
+#include "handlers/source.h"
 #include "lib/ask.h"
 #include "lib/label.h"
 #include "lib/lack.h"
@@ -17,14 +18,13 @@
 #include "lib/pairing.h"
 #include "lib/secret.h"
 #include "lib/text.h"
-#include <arpa/inet.h>
 #include <pthread.h>
 #include <string.h>
 
 enum { SOURCES = 1024, TRIES = LIMIT_PAIRING_ATTEMPTS_PER_MINUTE, MINUTE_MS = 60000, COOKIE_SECONDS = 400 * 86400 };
 
 struct source {
-	uint8_t address[16];
+	uint8_t address[SOURCE_KEY];
 	uint64_t at[TRIES]; /* timer_ms of the last tries, at[next] the oldest; 0: none */
 	unsigned next;
 	uint64_t last;
@@ -34,29 +34,10 @@ struct source {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct source sources[SOURCES];
 
-/* A household's network, where it has a whole one (IPv6 /64). What is no address is one caller. */
-static void address_of(const char *text, uint8_t out[16])
-{
-	struct in_addr four;
-	memset(out, 0, 16);
-	if (text == NULL)
-		return;
-	if (inet_pton(AF_INET, text, &four) == 1) {
-		out[10] = out[11] = 0xff;
-		memcpy(out + 12, &four, 4);
-	} else if (inet_pton(AF_INET6, text, out) == 1) {
-		static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-		if (memcmp(out, mapped, sizeof mapped) != 0)
-			memset(out + 8, 0, 8);
-	} else {
-		memset(out, 0, 16);
-	}
-}
-
 static bool may_try(const char *address, uint64_t now)
 {
-	uint8_t want[16];
-	address_of(address, want);
+	uint8_t want[SOURCE_KEY];
+	source_key(address, want);
 	(void)pthread_mutex_lock(&lock);
 	struct source *s = NULL, *oldest = sources;
 	for (size_t i = 0; i < SOURCES && s == NULL; i++) {

@@ -18,6 +18,7 @@
 
 struct ask;
 struct known;
+struct sources;
 
 enum { BODY_BROKEN = -1, BODY_LATE = -2 };
 /* Where the body comes from. read gives 1..n bytes, 0 at the whole body's end, BODY_BROKEN when it broke
@@ -96,10 +97,11 @@ struct proof {
 /* Everything that lives as long as the process; handlers only read it. */
 struct app {
 	const struct conf *conf;
-	atomic_uint up;      /* enum child_up: who of the others serves */
-	atomic_uint *pauses; /* of handle_front, now */
-	int empty;           /* a descriptor of nothing, for questions that need none */
-	struct known *known; /* of authority.c; NULL: stored is asked first, always */
+	atomic_uint up;          /* enum child_up: who of the others serves */
+	atomic_uint *pauses;     /* of handle_front, now */
+	int empty;               /* a descriptor of nothing, for questions that need none */
+	struct known *known;     /* of authority.c; NULL: stored is asked first, always */
+	struct sources *sources; /* who presented wrong credentials; NULL: nobody is counted */
 	/* Of the event streams; NULL: there are none. */
 	void (*figures)(void *ctx, struct stream_figures *out);
 	void *figures_ctx;

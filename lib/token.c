@@ -182,27 +182,40 @@ enum err token_verify(const struct secret *key, const struct secret *next, const
 static const char principal_prefix[][5] = {[PRINCIPAL_API] = "pfa_", [PRINCIPAL_DEVICE] = "pfd_"};
 enum { PREFIX_LEN = 4, PRINCIPAL_SECRET = 32 };
 
-void principal_mint(enum principal_kind kind, char out[PRINCIPAL_TOKEN_LEN + 1])
+static bool alnum(char c)
 {
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+bool principal_renew(enum principal_kind kind, const char *id, char out[PRINCIPAL_TOKEN_LEN + 1])
+{
 	uint8_t bytes[PRINCIPAL_SECRET];
+	size_t n = 0;
+	while (n < PRINCIPAL_ID_LEN && alnum(id[n]))
+		n++;
+	if (n < PRINCIPAL_ID_LEN || id[n] != '\0')
+		return false;
 	memcpy(out, principal_prefix[kind], PREFIX_LEN);
-	for (size_t i = 0; i < PRINCIPAL_ID_LEN;) {
-		uint8_t one;
-		random_bytes(&one, 1);
-		if (one < 248) /* 4 * 62: every character equally likely */
-			out[PREFIX_LEN + i++] = alphabet[one % 62];
-	}
+	memcpy(out + PREFIX_LEN, id, PRINCIPAL_ID_LEN);
 	out[PREFIX_LEN + PRINCIPAL_ID_LEN] = '_';
 	random_bytes(bytes, sizeof bytes);
 	b64url_encode(bytes, sizeof bytes, out + PREFIX_LEN + PRINCIPAL_ID_LEN + 1,
 		      PRINCIPAL_TOKEN_LEN - PREFIX_LEN - PRINCIPAL_ID_LEN);
 	wipe(bytes, sizeof bytes);
+	return true;
 }
 
-static bool alnum(char c)
+void principal_mint(enum principal_kind kind, char out[PRINCIPAL_TOKEN_LEN + 1])
 {
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+	char id[PRINCIPAL_ID_LEN + 1] = "";
+	for (size_t i = 0; i < PRINCIPAL_ID_LEN;) {
+		uint8_t one;
+		random_bytes(&one, 1);
+		if (one < 248) /* 4 * 62: every character equally likely */
+			id[i++] = alphabet[one % 62];
+	}
+	(void)principal_renew(kind, id, out);
 }
 
 enum err principal_parse(const char *s, size_t n, enum principal_kind *kind, char id[PRINCIPAL_ID_LEN + 1],

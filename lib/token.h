@@ -51,6 +51,8 @@ enum { PRINCIPAL_TOKEN_LEN = 64, PRINCIPAL_ID_LEN = 16 };
 enum principal_kind { PRINCIPAL_API = 1, PRINCIPAL_DEVICE = 2 };
 enum { RIGHT_APPROVE = 1, RIGHT_METRICS = 2 };
 void principal_mint(enum principal_kind kind, char out[PRINCIPAL_TOKEN_LEN + 1]);
+/* Another secret for a principal that there is. False: id has not the form of one. */
+bool principal_renew(enum principal_kind kind, const char *id, char out[PRINCIPAL_TOKEN_LEN + 1]);
 /* Splits without looking at the secret part beyond its alphabet. ERR_UNAUTHORIZED: not of the form;
  * ERR_RESOURCES_EXHAUSTED: the hash could not be made. */
 enum err principal_parse(const char *s, size_t n, enum principal_kind *kind, char id[PRINCIPAL_ID_LEN + 1],

@@ -400,8 +400,12 @@ static void a_token(struct check *c, struct wire_bytes key, struct wire_bytes va
 {
 	struct rec_token r;
 	const char *id = key_part(&key);
-	if (!rec_get_token(value.p, value.n, &r) || r.hash.n != SHA256_SIZE)
+	if (!rec_get_token(value.p, value.n, &r) || r.hash.n != SHA256_SIZE ||
+	    (r.next_hash.n != 0 && r.next_hash.n != SHA256_SIZE) ||
+	    (r.next_hash.n == 0 && (r.next_at != 0 || r.next_expires_at != 0)))
 		check_finding(c, "the record of token %s cannot be read", id);
+	else if (r.next_hash.n != 0 && memcmp(r.next_hash.p, r.hash.p, SHA256_SIZE) == 0)
+		check_finding(c, "token %s has the same secret twice", id);
 	else if (!tenant_exists(c->t, r.tenant))
 		check_finding(c, "token %s has no tenant", id);
 }

@@ -13,6 +13,7 @@
 #include "store/t_approval.h"
 #include "store/t_pairing.h"
 #include "store/t_run.h"
+#include "store/t_token.h"
 #include <string.h>
 
 enum { CLOCK_SLACK = 5000, RECORD_EVERY = 1000, DAY = 86400000 };
@@ -75,8 +76,7 @@ static bool expired_token(void *with, struct wire_bytes key, struct wire_bytes v
 {
 	struct sweep *w = with;
 	struct rec_token r;
-	if (rec_get_token(value.p, value.n, &r) && !r.revoked && r.expires_at != 0 &&
-	    r.expires_at <= w->t->store->highest)
+	if (rec_get_token(value.p, value.n, &r) && token_settle(&r, w->t->store->highest, w->t->store->highest))
 		keep_key(w, key);
 	return true;
 }
@@ -152,8 +152,7 @@ static void step_back(struct store *s, uint64_t now)
 		struct rec_token r;
 		if (!table_get(&t, T_TOKEN, &k, &v) || !rec_get_token(v.p, v.n, &r))
 			continue;
-		r.revoked = true;
-		r.revoked_at = now;
+		(void)token_settle(&r, s->highest, now);
 		uint8_t *p = txn_scratch(&t);
 		table_put(&t, T_TOKEN, &k, p, rec_put_token(p, STORE_SCRATCH, &r));
 	}

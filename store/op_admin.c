@@ -87,7 +87,11 @@ static bool list_token(void *with, const char *token_id, const struct rec_token 
 				     .rights = r->rights,
 				     .created_at = r->created_at,
 				     .expires_at = r->expires_at,
-				     .revoked = r->revoked};
+				     .revoked = r->revoked,
+				     .secret_at = r->secret_at != 0 ? r->secret_at : r->created_at,
+				     .next = r->next_hash.n > 0,
+				     .next_at = r->next_at,
+				     .next_expires_at = r->next_expires_at};
 	return LIST_PUT(&l->list, token_item, ST_MAX_TOKEN_ITEM, &item);
 }
 
@@ -116,6 +120,7 @@ static enum err op_token_revoke(struct txn *t, const struct st_token_revoke *m, 
 		return ERR_OK;
 	r.revoked = true;
 	r.revoked_at = t->now;
+	token_next_drop(&r);
 	token_put(t, m->token_id, &r);
 	(void)push_gone(t, m->tenant, m->token_id);
 	struct audit_line l = {
@@ -127,3 +132,89 @@ static enum err op_token_revoke(struct txn *t, const struct st_token_revoke *m, 
 	return ERR_OK;
 }
 ST_OP(token_revoke, ok, 0, 0)
+
+/* --- a second secret -------------------------------------------------------------------------------- */
+
+static enum err living(struct txn *t, const char *tenant, const char *token_id, struct rec_token *r)
+{
+	if (!token_get(t, token_id, r) || strcmp(r->tenant, tenant) != 0)
+		return ERR_TOKEN_NOT_FOUND;
+	return token_alive(r, t->now) ? ERR_OK : ERR_TOKEN_OVER;
+}
+
+/* Secrets come and go; what the principal is and owns does not change, push and open streams included. */
+static void keep(struct txn *t, const char *tenant, const char *token_id, const struct rec_token *r,
+		 struct audit_line *l)
+{
+	token_put(t, token_id, r);
+	l->tenant = tenant;
+	l->actor = "operator";
+	l->v[0] = (struct audit_value){AUDIT_F_TOKEN_ID, .text = token_id};
+	l->v[1] = (struct audit_value){AUDIT_F_KIND, .text = kind_name(r->kind)};
+	txn_audit(t, l);
+}
+
+static enum err op_token_rotate(struct txn *t, const struct st_token_rotate *m, int *fds, struct st_ok *a, int *out)
+{
+	(void)fds;
+	(void)a;
+	(void)out;
+	struct rec_token r;
+	enum err e = living(t, m->tenant, m->token_id, &r);
+	if (e != ERR_OK)
+		return e;
+	if (r.kind != m->kind)
+		return ERR_TOKEN_NOT_FOUND;
+	if (m->hash.n != 32 || (m->expires_at != 0 && m->expires_at <= t->now))
+		return ERR_INVALID_REQUEST;
+	bool done = r.next_hash.n == m->hash.n && memcmp(r.next_hash.p, m->hash.p, m->hash.n) == 0;
+	if (r.next_hash.n > 0 || memcmp(r.hash.p, m->hash.p, m->hash.n) == 0)
+		return done ? ERR_OK : ERR_TOKEN_NEXT_EXISTS;
+	r.next_hash = m->hash;
+	r.next_at = t->now;
+	r.next_expires_at = m->expires_at != 0 ? m->expires_at : r.expires_at;
+	struct audit_line l = {.event = AUDIT_TOKEN_ROTATE,
+			       .v = {[2] = {AUDIT_F_EXPIRES_AT, .number = r.next_expires_at}}};
+	keep(t, m->tenant, m->token_id, &r, &l);
+	return ERR_OK;
+}
+ST_OP(token_rotate, ok, 0, 0)
+
+static enum err op_token_promote(struct txn *t, const struct st_token_promote *m, int *fds, struct st_ok *a, int *out)
+{
+	(void)fds;
+	(void)a;
+	(void)out;
+	struct rec_token r;
+	enum err e = living(t, m->tenant, m->token_id, &r);
+	if (e == ERR_OK && r.next_hash.n == 0)
+		e = ERR_TOKEN_NEXT_MISSING;
+	/* It would end the token in the name of making it new. */
+	if (e == ERR_OK && r.next_expires_at != 0 && r.next_expires_at <= t->now)
+		e = ERR_TOKEN_OVER;
+	if (e != ERR_OK)
+		return e;
+	token_promote(&r);
+	struct audit_line l = {.event = AUDIT_TOKEN_PROMOTE};
+	keep(t, m->tenant, m->token_id, &r, &l);
+	return ERR_OK;
+}
+ST_OP_ONCE(token_promote, ok)
+
+static enum err op_token_drop(struct txn *t, const struct st_token_drop *m, int *fds, struct st_ok *a, int *out)
+{
+	(void)fds;
+	(void)a;
+	(void)out;
+	struct rec_token r;
+	enum err e = living(t, m->tenant, m->token_id, &r);
+	if (e == ERR_OK && r.next_hash.n == 0)
+		e = ERR_TOKEN_NEXT_MISSING;
+	if (e != ERR_OK)
+		return e;
+	token_next_drop(&r);
+	struct audit_line l = {.event = AUDIT_TOKEN_DROP};
+	keep(t, m->tenant, m->token_id, &r, &l);
+	return ERR_OK;
+}
+ST_OP_ONCE(token_drop, ok)

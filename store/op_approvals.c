@@ -70,7 +70,7 @@ static enum err decider(struct txn *t, const char *tenant, const char *by)
 	if (!token_get(t, by, &k) || k.revoked || strcmp(k.tenant, tenant) != 0)
 		return ERR_UNAUTHORIZED;
 	bool device = k.kind == PRINCIPAL_DEVICE;
-	if (k.expires_at != 0 && k.expires_at <= t->now)
+	if (!token_alive(&k, t->now))
 		return device ? ERR_DEVICE_EXPIRED : ERR_UNAUTHORIZED;
 	return device || (k.rights & RIGHT_APPROVE) != 0 ? ERR_OK : ERR_DEVICE_REQUIRED;
 }

@@ -1,5 +1,4 @@
 /* Who presents this token? */
-#include "lib/secret.h"
 #include "lib/token.h"
 #include "store/op.h"
 #include "store/t_token.h"
@@ -11,11 +10,9 @@ static enum err op_principal(struct txn *t, const struct st_principal *m, int *f
 	(void)fds;
 	(void)out;
 	struct rec_token r;
-	if (!token_get(t, m->token_id, &r) || !secret_equal(r.hash.p, r.hash.n, m->hash.p, m->hash.n) || r.revoked)
-		return ERR_UNAUTHORIZED;
-	/* Only who holds the secret is told which it is. */
-	if (r.expires_at != 0 && r.expires_at <= t->now)
-		return r.kind == PRINCIPAL_DEVICE ? ERR_DEVICE_EXPIRED : ERR_UNAUTHORIZED;
+	enum err e = token_get(t, m->token_id, &r) ? token_proof(&r, m->hash, t->now) : ERR_UNAUTHORIZED;
+	if (e != ERR_OK)
+		return e;
 	/*
 	 * Nothing rests on it, so nobody need wait for the batch's flush. Where it saw what is not durable yet, nobody
 	 * was answered: a token that is being made is known to nobody, and one that is being revoked is refused too

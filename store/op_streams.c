@@ -1,5 +1,4 @@
 /* Open event streams: may who reads them still, and is there more? A stream lives longer than a token's word. */
-#include "lib/secret.h"
 #include "store/op.h"
 #include "store/t_run.h"
 #include "store/t_token.h"
@@ -9,9 +8,8 @@ enum { STATES_BYTES = 8192 };
 static enum err look(struct txn *t, const struct st_stream_item *m, struct rec_run *r)
 {
 	struct rec_token who;
-	bool may = token_get(t, m->token_id, &who) &&
-		   secret_equal(who.hash.p, who.hash.n, m->token_hash.p, m->token_hash.n) && !who.revoked &&
-		   (who.expires_at == 0 || who.expires_at > t->now) && strcmp(who.tenant, m->tenant) == 0;
+	bool may = token_get(t, m->token_id, &who) && token_proof(&who, m->token_hash, t->now) == ERR_OK &&
+		   strcmp(who.tenant, m->tenant) == 0;
 	return may ? run_load(t, m->tenant, m->run, r) : ERR_UNAUTHORIZED;
 }
 

@@ -121,9 +121,10 @@ static bool old_token(void *with, struct wire_bytes key, struct wire_bytes value
 	(void)snprintf(g->last, sizeof g->last, "%s", key_part(&key));
 	if (!rec_get_token(value.p, value.n, &r))
 		return ++g->seen < TOKENS;
-	bool dead = r.revoked || (r.expires_at != 0 && r.expires_at <= g->t->now);
+	bool dead = !token_alive(&r, g->t->now);
+	uint64_t expired = r.next_hash.n > 0 && r.next_expires_at > r.expires_at ? r.next_expires_at : r.expires_at;
 	/* Revoked before there was a moment for it: since it was made, at the earliest. */
-	uint64_t since = r.revoked_at != 0 ? r.revoked_at : r.revoked ? r.created_at : r.expires_at;
+	uint64_t since = r.revoked_at != 0 ? r.revoked_at : r.revoked ? r.created_at : expired;
 	if (dead && over(g->t, since, g->p->keep.tokens))
 		(void)snprintf(g->old[g->n++], STORE_ID, "%s", g->last);
 	return ++g->seen < TOKENS;

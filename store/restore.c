@@ -35,21 +35,35 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TOKENS_AT_ONCE = 64 };
+enum { TOKENS_AT_ONCE = 64, SECRET_LINE = STORE_ID + SHA256_HEX };
 
 /* What the store that is replaced says. A token that it does not have was revoked and forgotten, or it never was. */
 struct old {
 	bool read;
 	uint64_t highest, generation;
 	char id[2 * META_ID + 1]; /* of that store: only its own backup's tokens does it know */
-	struct buf good;          /* ids of tokens that are not revoked there, a NUL behind each */
+	struct buf good;          /* "id hash" of each secret that is not taken away there, a NUL behind each */
 };
+
+/* A token's secret as one word of a list. */
+static const char *secret_line(char out[SECRET_LINE], const char *token_id, struct wire_bytes hash)
+{
+	char digits[SHA256_HEX] = "";
+	if (hash.n == SHA256_SIZE)
+		hex(hash.p, hash.n, digits);
+	(void)snprintf(out, SECRET_LINE, "%s %s", token_id, digits);
+	return out;
+}
 
 static bool good_token(void *with, const char *token_id, const struct rec_token *r)
 {
 	FILE *to = with;
-	if (!r->revoked)
-		fprintf(to, "token %s\n", token_id);
+	char line[SECRET_LINE];
+	if (!r->revoked) {
+		fprintf(to, "token %s\n", secret_line(line, token_id, r->hash));
+		if (r->next_hash.n > 0)
+			fprintf(to, "token %s\n", secret_line(line, token_id, r->next_hash));
+	}
 	return true;
 }
 
@@ -142,6 +156,7 @@ struct log {
 	bool ours;                 /* that line was seen */
 	bool whole;                /* no line is missing, and none was lost */
 	struct buf revoked;
+	struct buf changed; /* tokens of which a secret was taken away since */
 };
 
 static void log_line(struct log *l, const char *line, size_t n)
@@ -163,15 +178,18 @@ static void log_line(struct log *l, const char *line, size_t n)
 		l->whole = false;
 	bool token = seen.event_len == 12 && memcmp(seen.event, "token.revoke", 12) == 0;
 	bool device = seen.event_len == 13 && memcmp(seen.event, "device.revoke", 13) == 0;
-	if (!token && !device)
+	bool promote = seen.event_len == 13 && memcmp(seen.event, "token.promote", 13) == 0;
+	bool drop = seen.event_len == 10 && memcmp(seen.event, "token.drop", 10) == 0;
+	struct buf *to = token || device ? &l->revoked : &l->changed;
+	/* A revocation counts whenever it was: a revoked token is never issued again. */
+	if (!token && !device && ((!promote && !drop) || seen.seq <= l->since))
 		return;
-	/* Whenever it was: a revoked token is never issued again. */
 	const char *p = memmem(line, n, key, sizeof key - 1);
 	const char *q = p == NULL ? NULL : memchr(p + sizeof key - 1, '"', (size_t)(line + n - p) - (sizeof key - 1));
 	if (q == NULL)
 		return;
-	buf_add(&l->revoked, p + sizeof key - 1, (size_t)(q - p) - (sizeof key - 1));
-	buf_addc(&l->revoked, '\0');
+	buf_add(to, p + sizeof key - 1, (size_t)(q - p) - (sizeof key - 1));
+	buf_addc(to, '\0');
 }
 
 static void read_log(const char *log_dir, const struct audit_mark *was, struct log *l)
@@ -182,6 +200,7 @@ static void read_log(const char *log_dir, const struct audit_mark *was, struct l
 	*l = (struct log){.since = was->seq, .next = was->seq + 1, .whole = was->seq > 0};
 	memcpy(l->prev, was->hash, sizeof l->prev);
 	buf_init(&l->revoked, 64 << 20);
+	buf_init(&l->changed, 64 << 20);
 	for (unsigned k = AUDIT_GENERATIONS_MAX + 1; k-- > 0;) {
 		(void)snprintf(path, sizeof path, k == 0 ? "%s/%s" : "%s/%s.%u", log_dir, AUDIT_FILE, k);
 		FILE *f = fopen(path, "re");
@@ -195,7 +214,7 @@ static void read_log(const char *log_dir, const struct audit_mark *was, struct l
 	}
 	free(line);
 	l->whole = l->whole && l->ours;
-	if (buf_failed(&l->revoked))
+	if (buf_failed(&l->revoked) || buf_failed(&l->changed))
 		fatal("no memory for the revocations of the audit log");
 }
 
@@ -209,19 +228,39 @@ struct token_page {
 	char id[TOKENS_AT_ONCE][STORE_ID];
 };
 
-static bool must_go(const struct token_page *p, const char *id)
+/* The log does not say which of a token's secrets was taken away: where it alone speaks, the token goes with it. */
+static bool must_go(const struct token_page *p, const char *id, struct wire_bytes hash)
 {
+	char line[SECRET_LINE];
 	if (among(&p->log->revoked, id))
 		return true;
 	if (p->old->read)
-		return !among(&p->old->good, id);
-	return !p->log->whole && !p->keep;
+		return !among(&p->old->good, secret_line(line, id, hash));
+	return among(&p->log->changed, id) || (!p->log->whole && !p->keep);
+}
+
+/* Takes away what must go: a secret, or the whole. False: nothing. */
+static bool take_away(const struct token_page *p, const char *id, struct rec_token *r, uint64_t now)
+{
+	bool first = must_go(p, id, r->hash), second = r->next_hash.n > 0 && must_go(p, id, r->next_hash);
+	if (r->revoked || (!first && !second))
+		return false;
+	if (second)
+		token_next_drop(r);
+	if (first && r->next_hash.n > 0) {
+		token_promote(r);
+	} else if (first) {
+		r->revoked = true;
+		r->revoked_at = now;
+	}
+	return true;
 }
 
 static bool pick_token(void *with, const char *token_id, const struct rec_token *r)
 {
 	struct token_page *p = with;
-	if (!r->revoked && must_go(p, token_id))
+	struct rec_token copy = *r;
+	if (take_away(p, token_id, &copy, 0))
 		(void)snprintf(p->id[p->n++], STORE_ID, "%s", token_id);
 	return p->n < TOKENS_AT_ONCE;
 }
@@ -263,9 +302,11 @@ static unsigned revoke_tokens(struct store *s, struct token_page *p)
 			struct rec_token r;
 			if (!token_get(&t, p->id[i], &r))
 				continue;
-			r.revoked = true;
-			r.revoked_at = t.now;
+			if (!take_away(p, p->id[i], &r, t.now))
+				continue;
 			token_put(&t, p->id[i], &r);
+			if (!r.revoked)
+				continue;
 			(void)push_gone(&t, r.tenant, p->id[i]);
 			revoked++;
 		}

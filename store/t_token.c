@@ -1,5 +1,6 @@
 /* The table of tokens. */
 #include "store/t_token.h"
+#include "lib/digest.h"
 #include "lib/secret.h"
 #include "lib/token.h"
 #include <stdio.h>
@@ -24,13 +25,64 @@ bool token_get(struct txn *t, const char *token_id, struct rec_token *out)
 	return false;
 }
 
+static bool over(uint64_t expires_at, uint64_t now)
+{
+	return expires_at != 0 && expires_at <= now;
+}
+
+enum err token_proof(const struct rec_token *r, struct wire_bytes hash, uint64_t now)
+{
+	/* Both are always compared, so that time does not tell which of them it was. */
+	bool first = secret_equal(r->hash.p, r->hash.n, hash.p, hash.n);
+	bool second = secret_equal(r->next_hash.p, r->next_hash.n, hash.p, hash.n);
+	if (hash.n != SHA256_SIZE || r->revoked || (!first && !second))
+		return ERR_UNAUTHORIZED;
+	if ((first && !over(r->expires_at, now)) || (second && !over(r->next_expires_at, now)))
+		return ERR_OK;
+	/* Only who holds a secret is told which it is. */
+	return r->kind == PRINCIPAL_DEVICE ? ERR_DEVICE_EXPIRED : ERR_UNAUTHORIZED;
+}
+
+bool token_alive(const struct rec_token *r, uint64_t now)
+{
+	return !r->revoked && (!over(r->expires_at, now) || (r->next_hash.n > 0 && !over(r->next_expires_at, now)));
+}
+
+void token_next_drop(struct rec_token *r)
+{
+	r->next_hash = (struct wire_bytes){NULL, 0};
+	r->next_at = r->next_expires_at = 0;
+}
+
+void token_promote(struct rec_token *r)
+{
+	r->hash = r->next_hash;
+	r->secret_at = r->next_at;
+	r->expires_at = r->next_expires_at;
+	token_next_drop(r);
+}
+
+bool token_settle(struct rec_token *r, uint64_t at, uint64_t now)
+{
+	bool first = over(r->expires_at, at), second = r->next_hash.n > 0 && over(r->next_expires_at, at);
+	if (r->revoked || (!first && !second))
+		return false;
+	if (second)
+		token_next_drop(r);
+	if (first && r->next_hash.n > 0) {
+		token_promote(r);
+	} else if (first) {
+		r->revoked = true;
+		r->revoked_at = now;
+	}
+	return true;
+}
+
 bool token_vouched(struct txn *t, const char *token_id, struct wire_bytes hash, const char *tenant)
 {
 	struct rec_token r;
-	return token_id[0] == '\0' ||
-	       (token_get(t, token_id, &r) && r.kind == PRINCIPAL_API && strcmp(r.tenant, tenant) == 0 &&
-		secret_equal(r.hash.p, r.hash.n, hash.p, hash.n) && !r.revoked &&
-		(r.expires_at == 0 || r.expires_at > t->now));
+	return token_id[0] == '\0' || (token_get(t, token_id, &r) && r.kind == PRINCIPAL_API &&
+				       strcmp(r.tenant, tenant) == 0 && token_proof(&r, hash, t->now) == ERR_OK);
 }
 
 void token_put(struct txn *t, const char *token_id, const struct rec_token *r)
@@ -61,7 +113,7 @@ void token_each(struct txn *t, token_row *row, void *with)
 
 bool token_is_device(const struct rec_token *r, uint64_t now)
 {
-	return r->kind == PRINCIPAL_DEVICE && !r->revoked && (r->expires_at == 0 || r->expires_at > now);
+	return r->kind == PRINCIPAL_DEVICE && token_alive(r, now);
 }
 
 struct wanted {

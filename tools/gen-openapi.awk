@@ -190,7 +190,7 @@ END {
     h = handler[r]
     if (about[h] == "" || answers[h] == "") { printf "%s: %s has no sentence or no answer\n", FILENAME, h > "/dev/stderr"; exit 1 }
     add_codes(h, "invalid_request,invalid_query,internal_error,resources_exhausted")
-    if (who[r] != "none") add_codes(h, "unauthorized,forbidden,tenant_mismatch,store_unavailable")
+    if (who[r] != "none") add_codes(h, "unauthorized,forbidden,tenant_mismatch,too_many_failures,store_unavailable")
     if (who[r] ~ /device/) add_codes(h, "device_expired,cross_origin_refused")
     if (path[r] ~ /\{runId\}/) add_codes(h, "run_not_found")
     if (ctype[r] != "-") add_codes(h, "request_too_large,length_mismatch,request_timeout,unsupported_encoding")

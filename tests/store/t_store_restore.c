@@ -77,6 +77,72 @@ static enum err device(const char *id)
 	return FCGI(st_call_principal(fcgi, &m, NULL, &is, NULL));
 }
 
+static const uint8_t old_hash[32] = {0x51}, new_hash[32] = {0x52}, third_hash[32] = {0x53};
+
+/* Is this secret of that token valid? */
+static enum err secret_of(const char *id, const uint8_t *hash)
+{
+	struct st_principal m = {.token_id = id, .hash = {hash, 32}};
+	struct st_principal_is is;
+	return FCGI(st_call_principal(fcgi, &m, NULL, &is, NULL));
+}
+
+static void rotate(const char *id, const uint8_t *hash)
+{
+	struct st_token_rotate m = {.tenant = "acme", .kind = 1, .token_id = id, .hash = {hash, 32}};
+	struct st_ok ok;
+	assert_int_equal(st_call_token_rotate(admin, &m, NULL, &ok, NULL), ERR_OK);
+}
+
+/* One whose secret is replaced after the backup; one whose NEXT becomes the token then, and one whose NEXT goes. */
+static const char *const turning[] = {"turned", "promoted", "dropped"};
+
+static void turning_before(const char *suffix)
+{
+	char id[64];
+	struct st_ok ok;
+	for (int i = 0; i < 3; i++) {
+		(void)snprintf(id, sizeof id, "%s-%s", turning[i], suffix);
+		struct st_token_create m = {
+		    .tenant = "acme", .kind = 1, .token_id = id, .hash = {old_hash, 32}, .label = id};
+		assert_int_equal(st_call_token_create(admin, &m, NULL, &ok, NULL), ERR_OK);
+		if (i > 0)
+			rotate(id, new_hash);
+	}
+}
+
+static void turning_meanwhile(const char *suffix)
+{
+	char id[64];
+	struct st_ok ok;
+	for (int i = 0; i < 3; i++) {
+		(void)snprintf(id, sizeof id, "%s-%s", turning[i], suffix);
+		if (i == 0)
+			rotate(id, third_hash);
+		struct st_token_promote p = {.tenant = "acme", .token_id = id};
+		struct st_token_drop d = {.tenant = "acme", .token_id = id};
+		assert_int_equal(i < 2 ? st_call_token_promote(admin, &p, NULL, &ok, NULL)
+				       : st_call_token_drop(admin, &d, NULL, &ok, NULL),
+				 ERR_OK);
+	}
+}
+
+/* store: the replaced one was read, and knows secrets; the log alone knows only whose were taken away. */
+static void turning_afterwards(const char *suffix, bool store)
+{
+	char id[64];
+	const enum err known = store ? ERR_OK : ERR_UNAUTHORIZED;
+	(void)snprintf(id, sizeof id, "turned-%s", suffix);
+	assert_int_equal(secret_of(id, old_hash), ERR_UNAUTHORIZED);
+	assert_int_equal(secret_of(id, third_hash), ERR_UNAUTHORIZED);
+	(void)snprintf(id, sizeof id, "promoted-%s", suffix);
+	assert_int_equal(secret_of(id, old_hash), ERR_UNAUTHORIZED);
+	assert_int_equal(secret_of(id, new_hash), known);
+	(void)snprintf(id, sizeof id, "dropped-%s", suffix);
+	assert_int_equal(secret_of(id, old_hash), known);
+	assert_int_equal(secret_of(id, new_hash), ERR_UNAUTHORIZED);
+}
+
 /* What happens after every backup below. */
 static void meanwhile(const char *suffix)
 {
@@ -165,7 +231,9 @@ static void before(const char *suffix)
 	assert_int_equal(claim(0, id), ERR_OK);
 	pairing_code(1);
 	pushed(suffix);
+	turning_before(suffix);
 	a_backup("r");
+	turning_meanwhile(suffix);
 	meanwhile(suffix);
 }
 
@@ -233,6 +301,7 @@ static void nothing_comes_back(void **state)
 	assert_non_null(strstr(cli_said(), "The store that was replaced is now store.before-"));
 	care_start();
 	afterwards("a", true);
+	turning_afterwards("a", true);
 	assert_int_equal(stats().generation, 2);
 	assert_true(stats().restored_at > 0);
 	/* What the replaced store did is not said to be undone. */
@@ -249,6 +318,7 @@ static void the_log_knows(void **state)
 	STORE(0, "known from the audit log", "restore %s/r", rig.dir);
 	care_start();
 	afterwards("b", true);
+	turning_afterwards("b", false);
 }
 
 /* There is another store at its place, which knows nothing of those tokens: it is no witness. */

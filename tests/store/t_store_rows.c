@@ -434,6 +434,22 @@ static void cause_the_rest(void)
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(FCGI(st_call_pair_claim(fcgi, &claim, NULL, &paired, NULL)), ERR_INVALID_PAIRING_CODE);
 	assert_int_equal(st_call_token_create(admin, &c, NULL, &ok, NULL), ERR_OK);
+	for (int i = 0; i < 2; i++) {
+		struct st_token_rotate next = {
+		    .tenant = "acme", .kind = 1, .token_id = c.token_id, .hash = {(uint8_t[32]){77, (uint8_t)i}, 32}};
+		assert_int_equal(st_call_token_rotate(admin, &next, NULL, &ok, NULL), ERR_OK);
+		if (i == 0)
+			assert_int_equal(
+			    st_call_token_promote(admin,
+						  &(struct st_token_promote){.tenant = "acme", .token_id = c.token_id},
+						  NULL, &ok, NULL),
+			    ERR_OK);
+		else
+			assert_int_equal(
+			    st_call_token_drop(admin, &(struct st_token_drop){.tenant = "acme", .token_id = c.token_id},
+					       NULL, &ok, NULL),
+			    ERR_OK);
+	}
 	assert_int_equal(st_call_token_revoke(admin, &r, NULL, &ok, NULL), ERR_OK);
 	deciding_device("d");
 	assert_int_equal(rig_running(fcgi, steward, "acme", "asks", 5), ERR_OK);

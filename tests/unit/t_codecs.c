@@ -129,25 +129,35 @@ static void older_record(void **state)
 {
 	(void)state;
 	uint8_t p[400];
-	struct rec_token r = {
-	    .tenant = "t", .kind = 1, .label = "l", .rights = 7, .revoked = true, .revoked_at = 5, .last_seen_at = 6};
+	struct rec_token r = {.tenant = "t",
+			      .kind = 1,
+			      .label = "l",
+			      .rights = 7,
+			      .revoked = true,
+			      .revoked_at = 5,
+			      .last_seen_at = 6,
+			      .secret_at = 7,
+			      .next_at = 8};
 	size_t n = rec_put_token(p, sizeof p, &r);
-	assert_int_equal(p[0], 3);
+	/* What is behind the last field of each version. */
+	static const size_t less[] = {0, 44, 36, 28, 0};
+	assert_int_equal(p[0], 4);
 	assert_true(rec_get_token(p, n, &r) && r.revoked_at == 5 && r.last_seen_at == 6);
 	/* Each version has its length, and no other's. */
-	for (size_t version = 1; version <= 3; version++)
-		for (size_t has = 1; has <= 3; has++) {
+	for (size_t version = 1; version <= 4; version++)
+		for (size_t has = 1; has <= 4; has++) {
 			p[0] = (uint8_t)version;
-			assert_int_equal(rec_get_token(p, n - 8 * (3 - has), &r), has == version);
+			assert_int_equal(rec_get_token(p, n - less[has], &r), has == version);
 			if (has != version)
 				continue;
 			assert_true(r.revoked && r.rights == 7 && r.revoked_at == (has >= 2 ? 5 : 0) &&
-				    r.last_seen_at == (has >= 3 ? 6 : 0));
+				    r.last_seen_at == (has >= 3 ? 6 : 0) && r.secret_at == (has >= 4 ? 7 : 0) &&
+				    r.next_hash.n == 0 && r.next_at == (has >= 4 ? 8 : 0));
 			assert_string_equal(r.label, "l");
 		}
 	p[0] = 0;
-	assert_false(rec_get_token(p, n - 16, &r));
-	p[0] = 4;
+	assert_false(rec_get_token(p, n - 44, &r));
+	p[0] = 5;
 	assert_false(rec_get_token(p, n, &r));
 }
 
