@@ -25,7 +25,8 @@ static bool take_token(struct suite *s, enum attack_who who)
 	char text[PRINCIPAL_TOKEN_LEN + 2] = "";
 	own_fd int fd = memfd_create("token", MFD_CLOEXEC);
 	struct ask *a = admin_open();
-	enum err e = fd < 0 ? ERR_INTERNAL_ERROR : admin_token(a, tenants[who], PRINCIPAL_API, "pinfold attack", 0, 0, fd);
+	enum err e =
+	    fd < 0 ? ERR_INTERNAL_ERROR : admin_token(a, tenants[who], PRINCIPAL_API, "pinfold attack", 0, 0, fd);
 
 	if (e != ERR_OK)
 		return admin_failed(a, e) == 0;

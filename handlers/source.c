@@ -29,18 +29,21 @@ struct sources {
 };
 
 static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+/* No other key has all of this: of an IPv6 address the second half is 0. */
+static const uint8_t unknown[SOURCE_KEY] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+					    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
 void source_key(const char *address, uint8_t out[SOURCE_KEY])
 {
 	struct in_addr four;
-	memset(out, 0, SOURCE_KEY);
+	memcpy(out, unknown, SOURCE_KEY);
 	if (address == NULL)
 		return;
 	if (inet_pton(AF_INET, address, &four) == 1) {
 		memcpy(out, mapped, sizeof mapped);
 		memcpy(out + sizeof mapped, &four, 4);
 	} else if (inet_pton(AF_INET6, address, out) != 1) {
-		memset(out, 0, SOURCE_KEY);
+		memcpy(out, unknown, SOURCE_KEY);
 	} else if (memcmp(out, mapped, sizeof mapped) != 0) {
 		/* A household's network, of which each device has as many addresses as it likes. */
 		memset(out + SOURCE_KEY / 2, 0, SOURCE_KEY / 2);
@@ -49,14 +52,13 @@ void source_key(const char *address, uint8_t out[SOURCE_KEY])
 
 void source_text(const char *address, char out[SOURCE_TEXT])
 {
-	static const uint8_t none[SOURCE_KEY];
 	uint8_t key[SOURCE_KEY];
 	char text[INET6_ADDRSTRLEN] = "";
 	source_key(address, key);
 	bool four = memcmp(key, mapped, sizeof mapped) == 0;
 	if (four)
 		(void)inet_ntop(AF_INET, key + sizeof mapped, text, sizeof text);
-	else if (memcmp(key, none, sizeof none) != 0)
+	else if (memcmp(key, unknown, sizeof unknown) != 0)
 		(void)inet_ntop(AF_INET6, key, text, sizeof text);
 	(void)snprintf(out, SOURCE_TEXT, "%s%s", text[0] != '\0' ? text : "an unknown address",
 		       text[0] != '\0' && !four ? "/64" : "");

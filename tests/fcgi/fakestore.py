@@ -46,6 +46,7 @@ class Store:
         self.tokens, self.runs, self.keys, self.requests, self.lock, self.asked = {}, {}, {}, [], threading.Lock(), []
         self.peers, self.full, self.done = [], False, 0  # done: what changes something
         self.codes, self.device_end, self.told = {}, 0, []
+        self.notes = []  # for the audit log
         self.waiting, self.busy, self.receipts, self.page = [], False, [], 200  # of the inbox: (asked, run, request, row), in order; (at, id, row)
         self.push_key, self.subscriptions, self.crowded = b"", {}, False
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -145,6 +146,9 @@ class Store:
                 raise Fail(UNAUTHORIZED)
             return 11, Writer().str(t[1]).u8(t[2]).u32(t[4]).str(t[3]), []
         if number == 12:
+            note = {"event": r.u8()}
+            note.update((k, r.str()) for k in ("tenant", "run", "actor", "request", "subject"))
+            self.notes.append({**note, "code": r.u16()})
             return 3, Writer(), []
         if number == 13:
             code, tenant, label, tag, digest = r.bytes(), r.str(), r.str(), r.str(), r.bytes()

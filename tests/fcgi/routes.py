@@ -5,7 +5,7 @@ usage: routes.py pinfold-fcgi
 """
 import hashlib, json, os, re, sys, threading, time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import full, people, pushing
+import failing, full, people, pushing
 from fastcgi import *
 from fakestore import RUNNING, COMPLETED, FAILED, CANCELLED, QUEUED
 from rig import Rig
@@ -512,7 +512,7 @@ def readiness():
 try:
     full.cases(check, BODY, sys.argv[1])
     run = create()
-    revoked(run); snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); devices(); people.cases(check, rig, BODY, as_uid); pushing.cases(check, rig, as_uid); rows(); limits(); readiness()
+    revoked(run); snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); devices(); people.cases(check, rig, BODY, as_uid); pushing.cases(check, rig, as_uid); failing.cases(check, sys.argv[1]); rows(); limits(); readiness()
     check("the process lives", rig.alive())
 finally:
     status = rig.stop()

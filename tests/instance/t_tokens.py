@@ -1,109 +1,175 @@
 #!/usr/bin/python3 -B
-"""Changed tokens: the public API's from outside, a run's own from inside its box. Each change is refused in the same words."""
-import base64
-from boundary import *
-from client import *
+"""Every principal's token is rotated while it is used: no request is refused, no stream that has the new one is cut, and the
+old one is dead in every thread at its next use."""
+import http.client, threading, urllib.parse
+from concurrent.futures import ThreadPoolExecutor
+from streams import *
 
-mine, front = token(), Front()
-ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-
-
-def changed(t):
-    """Every place another character, dropped, doubled, swapped; then the ends, cases and other spellings of the bytes."""
-    for i, c in enumerate(t):
-        yield t[:i] + ALPHABET[(ALPHABET.find(c) + 1) % 64] + t[i + 1:]
-        yield t[:i] + ALPHABET[(ALPHABET.find(c) + 32) % 64] + t[i + 1:]
-        yield t[:i] + t[i + 1:]
-        yield t[:i] + c + t[i:]
-        if i and t[i - 1] != c:
-            yield t[:i - 1] + c + t[i - 1] + t[i + 1:]
-        for other in "=+/.,%~\x7f\xe9 ":
-            yield t[:i] + other + t[i + 1:]
-    for k in (0, 1, 4, 20, 21, 32):
-        yield t[:k]
-        yield t[k + 1:]
-    yield from (t.upper(), t.lower(), t[::-1], t + "=", t + "A", t + "." + t, t + t, "pfa_", "pfa__", "pfd_" + t[4:], t.replace("pfa", "pfA"),
-                "pfa_" + "A" * 60, "pfa_" + "_" * 60, "A" * 8000)
+AT = urllib.parse.urlsplit(URL)
+TENANT, AT_ONCE, ROUNDS = "crowd", 48, 2
+secrets = []
 
 
-RUN_TOKENS = '''
-import http.client, json, os
-A = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-W = "/workspace/"
-tok = {n: open(W + ".pinfold-%s-token" % n).read().strip() for n in ("run", "event", "approval")}
-run = os.environ["PINFOLD_RUN_ID"]
-c = http.client.HTTPConnection("127.0.0.1", 9797, timeout=120)
-def ask(method, path, token, body=None):
-    c.request(method, path, body, {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
-    r = c.getresponse()
-    got = json.loads(r.read())
-    return "%d %s" % (r.status, got.get("error"))
-def event(kind, data, seq):
-    line = json.dumps({"event_type": kind, "run_id": run, "task_id": run, "sequence": seq, "data": data}) + "\\n"
-    return ask("POST", "/internal/v1/runs/%s/events" % run, tok["event"], json.dumps({"lines": [line]}))
-PATHS = {"run": ("GET", "/internal/v1/models"), "event": ("POST", "/internal/v1/runs/%s/events" % run),
-         "approval": ("GET", "/internal/v1/runs/%s/approvals/x" % run)}
-seen, n = {}, 0
-for name, t in tok.items():
-    method, path = PATHS[name]
-    dot = t.index(".")
-    changes = [t[:i] + A[(A.find(x) + k) % 64] + t[i + 1:] for i, x in enumerate(t) for k in (1, 2, 16, 32) if x != "."]
-    changes += [t[:i] + t[i + 1:] for i in range(len(t))] + [t[:i] + x + t[i:] for i, x in enumerate(t)]
-    changes += [t[:k] for k in range(0, len(t), 7)] + [t + x for x in ("=", "A", ".", ".x")] + [t[:dot + 1], t[dot:], "." + t, "A." + t[dot + 1:]]
-    # The last character holds spare bits: the same bytes, spelt otherwise.
-    changes += [t[:-1] + A[(A.find(t[-1]) & ~3) + k] for k in range(4) if A[(A.find(t[-1]) & ~3) + k] != t[-1]]
-    for x in sorted(set(changes) - {t}):
-        n += 1
-        a = ask(method, path, x, b'{"lines":["x"]}' if method == "POST" else None)
-        seen.setdefault(a, []).append(x[:20])
-for name in tok:
-    for other in tok:
-        if name != other:
-            n += 1
-            method, path = PATHS[other]
-            a = ask(method, path, tok[name], b'{"lines":["x"]}' if method == "POST" else None)
-            seen.setdefault(a, []).append(name + " at " + other)
-good = ask("GET", "/internal/v1/models", tok["run"])
-print(event("tokens", {"tried": n, "seen": {k: [len(v), v[0]] for k, v in seen.items()}, "good": good}, 1))
-'''
+def made(*words):
+    t = operator("token", "create", "--tenant", TENANT, *words).strip()
+    secrets.append(t)
+    return t
 
 
-def public():
-    tried, wrong = 0, []
-    for t in dict.fromkeys(changed(mine)):
-        if t == mine or "\n" in t:
-            continue
-        a = front.call("GET", "/v1/runs?limit=1", t.encode("latin-1"))
-        tried += 1
-        # A blank behind the value is no part of a header; the web server drops it.
-        if t.strip() != mine and (a is None or (a.status, a.error) not in ((401, "unauthorized"), (400, "invalid_request")) and a.status != 431
-                                  and not (a.error is None and a.status == 400)):
-            wrong.append((t, a))
-    check(f"{tried} changed API tokens are refused", not wrong and tried > 800, wrong[:3])
-    for value in ("bearer " + mine, "BEARER " + mine, "Bearer  " + mine, "Bearer\t" + mine, "Bearer" + mine, mine, "Basic " + mine, "Token " + mine,
-                  f"Bearer {mine}, Bearer {mine}", f"Bearer {mine} {mine}", "Bearer " + mine + "\x0b", "Bearer \"" + mine + "\"",
-                  "Basic " + base64.b64encode(("x:" + mine).encode()).decode(), "Bearer ", "", "Bearer"):
-        a = front.call("GET", "/v1/runs?limit=1", headers=[("Authorization", value)])
-        check(f"Authorization: {value.replace(mine, 'TOKEN')!r}", a is None or a.status in (400, 401), a)
-    a = front.call("GET", "/v1/runs?limit=1", mine, headers=[("Authorization", "Bearer " + mine)])
-    check("the header twice", a is not None and a.status in (400, 401), a)
-    a = front.call("GET", "/v1/runs?limit=1", mine)
-    check("the token itself", a is not None and a.status == 200, a)
+def act(what, t, *words):
+    return operator("token", what, "--tenant", TENANT, *words, t[4:20])
 
 
-def inside():
-    run = start(mine, {"agent.py": RUN_TOKENS}, agent="script", checks=[["git", "diff", "--check"]])
-    until(mine, run)
-    told = [e["data"] for e in events(mine, run) if e["event_type"] == "tokens"]
-    check("the box told", len(told) == 1, events(mine, run)[-3:])
-    if told:
-        t = told[0]
-        check("thousands were tried", t["tried"] > 3000, t["tried"])
-        check("each changed run token is refused in the same words", list(t["seen"]) == ["401 invalid_run_token"], t["seen"])
-        check("the token itself", t["good"] == "200 None", t["good"])
+def rows():
+    return {r["id"]: r for r in (json.loads(l) for l in operator("--json", "token", "list", "--tenant", TENANT).splitlines())}
 
 
-with Unharmed():
-    case("public", public)
-    case("inside", inside)
+class Principal(threading.Thread):
+    """Asks all the time, with the token that it has at the moment."""
+
+    def __init__(self, kind, run, *words):
+        super().__init__(daemon=True)
+        self.kind, self.run_id, self.token = kind, run, made("--label", f"{kind} {len(secrets)}", *words)
+        self.first, self.asked, self.bad, self.stop = self.token, {}, [], False
+        self.paths = ["/v1/runs/" + run, "/v1/runs", f"/v1/runs/{run}/events", "/v1/limits"] + (["/v1/inbox"] if kind == "device" else [])
+        if "--metrics" in words:
+            self.paths.append("/metrics")
+
+    def run(self):
+        n = 0
+        while not self.stop:
+            t, path = self.token, self.paths[n % len(self.paths)]
+            try:
+                status = call("GET", path, bearer=t)[0]
+            except Exception as e:
+                status = repr(e)
+            if status != 200:
+                self.bad.append((status, path))
+            self.asked[t], n = self.asked.get(t, 0) + 1, n + 1
+
+    def uses(self, t):
+        """t has been used for a whole request, so no other one is under way."""
+        return wait_for(lambda: self.asked.get(t, 0) > 1 or not self.is_alive())
+
+
+def at_once(bearer, path):
+    """What each of many threads answers to it at the same moment."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda _: call("GET", path, bearer=bearer)[0], range(AT_ONCE)))
+
+
+def follow(run, bearer):
+    r = Reader(URL, run, bearer)
+    r.until(lambda: r.frames)
+    t = threading.Thread(target=r.over, daemon=True)
+    t.start()
+    return r
+
+
+def rotate_all(principals, run, streams):
+    for p in principals:
+        old, path = p.token, "/v1/runs/" + run
+        new = act("rotate", old).strip()
+        secrets.append(new)
+        check(f"{p.kind}: NEXT is of the same principal", new != old and new[:20] == old[:20] and len(new) == len(old))
+        check(f"{p.kind}: both are good", at_once(old, path) + at_once(new, path) == [200] * 2 * AT_ONCE)
+        row = rows()[old[4:20]]
+        check(f"{p.kind}: both are listed", row["state"] == "active" and row["next"]["secretAt"] >= row["secretAt"], row)
+        streams.append((follow(run, old), follow(run, new)))
+        p.token = new
+        check(f"{p.kind}: it uses the new one", p.uses(new))
+        act("promote", old)
+        check(f"{p.kind}: the old one is dead everywhere at once", at_once(old, path) == [401] * AT_ONCE)
+        check(f"{p.kind}: the new one is not", at_once(new, path) == [200] * AT_ONCE)
+
+
+def under_load():
+    keeper = made("--label", "keeper")
+    run = start(keeper, {"agent.py": "import time\ntime.sleep(100000)\n"}, agent="script", checks=[["git", "diff", "--check"]], limits={"wallTimeSeconds": 220})
+    until(keeper, run, lambda v: v["status"] == "running")
+    principals = [Principal("api", run), Principal("api", run, "--approve"), Principal("scrape", run, "--metrics"), Principal("device", run, "--device"), Principal("device", run, "--device", "--days", "30")]
+    for p in principals:
+        p.start()
+    streams = []
+    for _ in range(ROUNDS):
+        rotate_all(principals, run, streams)
+    asked = sum(sum(p.asked.values()) for p in principals)
+    for p in principals:
+        p.stop = True
+    for p in principals:
+        p.join(PATIENCE)
+    bad = [b for p in principals for b in p.bad]
+    check(f"of {asked} requests none was refused", not bad and asked > 50, bad[:5])
+    print(f"   {asked} requests of {len(principals)} principals, {ROUNDS * len(principals)} rotations, {len(bad)} refused")
+
+    # Whoever is looked at after this one's end has been looked at since the last rotation.
+    late = made("--label", "late")
+    reader = follow(run, late)
+    act("revoke", late)
+    check("a revoked one's stream is cut", wait_for(lambda: reader.ended))
+    last = {p.token for p in principals}
+    check("so is that of a secret that was replaced", wait_for(lambda: all(old.ended for old, _ in streams)), [old.ended for old, _ in streams])
+    final = [new for _, new in streams[-len(principals):]]
+    sequence = Gateway().append(run, {"n": 1}, tenant=TENANT)
+    check("the others go on", wait_for(lambda: all(sequence in r.ids for r in final)) and not any(r.ended for r in final), [(r.ended, r.ids) for r in final])
+    check("a token that is revoked is so with both", revoked_with_next(run))
+    call("POST", f"/v1/runs/{run}/cancel", bearer=keeper)
+    until(keeper, run)
+    return last
+
+
+def revoked_with_next(run):
+    t = made("--label", "gone")
+    new = act("rotate", t, "--days", "3").strip()
+    secrets.append(new)
+    row = rows()[t[4:20]]
+    good = "expiresAt" not in row and 2 * 86400000 < row["next"]["expiresAt"] - time.time() * 1000 < 4 * 86400000
+    act("revoke", t)
+    return good and [call("GET", "/v1/runs/" + run, bearer=x)[0] for x in (t, new)] == [401, 401]
+
+
+def refused(*words):
+    p = subprocess.run([CLI, *words], env=dict(os.environ, PINFOLD_ROOT=INSTANCE), capture_output=True, text=True)
+    return p.returncode, p.stderr, p.stdout
+
+
+def orders():
+    t = made("--label", "orders")
+    id = t[4:20]
+    word = lambda what, *more: refused("token", what, "--tenant", TENANT, *more, id)
+    check("nothing to promote", word("promote")[0] == 1 and "token_next_missing" in word("promote")[1])
+    check("nothing to drop", word("drop")[0] == 1 and "token_next_missing" in word("drop")[1])
+    new = act("rotate", t).strip()
+    secrets.append(new)
+    again = word("rotate")
+    check("one NEXT at a time, and it is not told again", again[0] == 1 and "token_next_exists" in again[1] and again[2] == "", again)
+    text = next(l for l in operator("token", "list", "--tenant", TENANT).splitlines() if l.startswith(id))
+    check("the list has both, and neither", text.count("(token set)") == 2 and t not in text and new not in text, text)
+    act("drop", t)
+    check("dropped", [call("GET", "/v1/runs", bearer=x)[0] for x in (t, new)] == [200, 401])
+    check("another tenant's id is none", refused("token", "rotate", "--tenant", "other", id)[:1] == (1,) and "token_not_found" in refused("token", "rotate", "--tenant", "other", id)[1])
+    check("nor is what is no id", "token_not_found" in refused("token", "rotate", "--tenant", TENANT, "x" * 16)[1] and "token_not_found" in refused("token", "rotate", "--tenant", TENANT, "../x")[1])
+    for bad in (["token", "rotate"], ["token", "promote", "--days", "3", id], ["token", "rotate", "--days", "0", id], ["token", "rotate", id, id], ["token", "create", "--days", "x"]):
+        check(f"usage: {' '.join(bad[1:])}", refused(*bad)[0] == 2)
+
+
+def told():
+    lines = [json.loads(l) for l in open(INSTANCE + "/var/log/pinfold/audit.log")]
+    mine = [l for l in lines if l["tenant"] == TENANT and l["event"].startswith("token.")]
+    check("the audit log knows", {"token.issue", "token.rotate", "token.promote", "token.drop", "token.revoke"} <= {l["event"] for l in mine} and
+          {l["actor"] for l in mine} == {"operator"})
+    found = []
+    for root in ("/var", "/run", "/etc"):
+        for folder, _, names in os.walk(INSTANCE + root):
+            for name in names:
+                path = os.path.join(folder, name)
+                if os.path.isfile(path):
+                    data = open(path, "rb").read()
+                    found += [path for s in secrets if s[21:].encode() in data]
+    check(f"none of {len(secrets)} secrets is kept anywhere", len(secrets) > 10 and not found, found[:3])
+
+
+case("under load", under_load)
+case("orders", orders)
+case("told", told)
 done()
