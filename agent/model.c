@@ -71,12 +71,23 @@ static void read_code(struct model *m, struct arena *a, const struct buf *body)
 		memcpy(m->code, code->text, code->len + 1);
 }
 
+/* Of the run or of its tenant; none that is waited for. */
+static bool budget_gone(const struct model *m, int status)
+{
+	static const char *const codes[] = {"model_request_budget_exhausted", "tenant_request_quota_exhausted",
+					    "tenant_token_quota_exhausted"};
+	for (size_t i = 0; status == 429 && i < sizeof codes / sizeof *codes; i++)
+		if (strcmp(m->code, codes[i]) == 0)
+			return true;
+	return false;
+}
+
 static bool again(const struct model *m, int status)
 {
 	if (status == 0 || status == 502 || status == 503 || status == 504)
 		return true;
 	/* A provider that is busy, not a budget that is gone. */
-	return status == 429 && strcmp(m->code, "model_request_budget_exhausted") != 0;
+	return status == 429 && !budget_gone(m, status);
 }
 
 static void pause_ms(uint64_t ms)
@@ -121,7 +132,7 @@ const char *model_ask(struct model *m, struct talk *talk, uint64_t left_ms, stru
 	}
 	if (timer_ms() >= end)
 		return "wall_time";
-	if (status == 429 && strcmp(m->code, "model_request_budget_exhausted") == 0)
+	if (budget_gone(m, status))
 		return "model_budget_exhausted";
 	if (status == 401 || status == 403)
 		return "model_refused";

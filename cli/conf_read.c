@@ -399,7 +399,13 @@ static void take_tenant(struct out *o, cfg_t *t)
 			      .check_seconds = (uint32_t)number(o, t, "check_seconds", 1, 3600),
 			      .max_concurrent_runs = (uint32_t)number(o, t, "max_concurrent_runs", 1, 512),
 			      .max_queued_runs = (uint32_t)number(o, t, "max_queued_runs", 1, 100000),
-			      .max_streams = (uint32_t)number(o, t, "max_streams", 1, 100000)};
+			      .max_streams = (uint32_t)number(o, t, "max_streams", 1, 100000),
+			      .max_runs_hour = (uint32_t)number(o, t, "max_runs_hour", 0, 1000000),
+			      .max_stored_bytes = number(o, t, "max_stored_mb", 0, 1 << 20) * 1000000,
+			      .max_model_requests_day = number(o, t, "max_model_requests_day", 0, 1000000000),
+			      .max_tokens_day = number(o, t, "max_tokens_day", 0, 1000000000000)};
+	m.profiles_n = strings(o, t, "model_profiles", m.profiles, 32);
+	m.agents_n = strings(o, t, "agents", m.agents, 32);
 	m.extensions_n = strings(o, t, "extensions", m.extensions, 64);
 	size_t n = cf_put_tenant(frame, sizeof frame, 0, &m);
 	emit(o, n, "tenant");
@@ -468,6 +474,12 @@ static void read_file(struct out *o, const char *file, bool global)
 	    CFG_INT("max_concurrent_runs", 4, CFGF_NONE),
 	    CFG_INT("max_queued_runs", 100, CFGF_NONE),
 	    CFG_INT("max_streams", 200, CFGF_NONE),
+	    CFG_INT("max_runs_hour", 2000, CFGF_NONE),
+	    CFG_INT("max_stored_mb", 4000, CFGF_NONE),
+	    CFG_INT("max_model_requests_day", 50000, CFGF_NONE),
+	    CFG_INT("max_tokens_day", 0, CFGF_NONE),
+	    CFG_STR_LIST("model_profiles", "{}", CFGF_NONE),
+	    CFG_STR_LIST("agents", "{}", CFGF_NONE),
 	    CFG_SEC("check", check, CFGF_MULTI),
 	    CFG_END()};
 	cfg_opt_t opts[] = {

@@ -101,6 +101,7 @@ static enum err consume(struct gate_call *call, const struct upstream_target **u
 					   .fingerprint = {t->fingerprint, sizeof t->fingerprint}};
 		e = verdict(st_call_cap_consume(a, &m, NULL, &is, NULL));
 		*used = t;
+		call->retry_after = ask_retry_after(a);
 		if (e != ERR_INACTIVE_RUN_TOKEN)
 			break;
 	}

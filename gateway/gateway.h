@@ -78,9 +78,10 @@ struct gate_call {
 	struct buf body;
 	unsigned status;
 	struct buf reply;
-	bool retry; /* our own refusal, that will pass */
-	bool cut;   /* nobody may have an answer: the connection is closed */
-	int fd;     /* of the connection, to be watched and not touched */
+	bool retry;           /* our own refusal, that will pass */
+	unsigned retry_after; /* after so many seconds; 0: soon */
+	bool cut;             /* nobody may have an answer: the connection is closed */
+	int fd;               /* of the connection, to be watched and not touched */
 	/* http.c's own */
 	char path[512];
 	uint64_t started_ms;

@@ -54,8 +54,11 @@ static enum MHD_Result send_reply(struct gate_call *call, struct MHD_Connection 
 	MHD_add_response_header(r, "X-Request-Id", call->request_id);
 	if (call->status == 405)
 		MHD_add_response_header(r, "Allow", call->found.allow);
-	if (call->retry)
-		MHD_add_response_header(r, "Retry-After", "5");
+	if (call->retry) {
+		char seconds[16];
+		snprintf(seconds, sizeof seconds, "%u", call->retry_after > 0 ? call->retry_after : 5);
+		MHD_add_response_header(r, "Retry-After", seconds);
+	}
 	if (close)
 		MHD_add_response_header(r, "Connection", "close");
 	enum MHD_Result sent = MHD_queue_response(c, call->status, r);

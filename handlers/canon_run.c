@@ -55,7 +55,7 @@ static enum err take_profile(struct work *k)
 {
 	const struct json *name = json_get(k->body, "modelProfile"), *model = json_get(k->body, "model");
 	k->out->profile = conf_profile(k->conf, name != NULL ? name->text : k->tenant->t.default_profile);
-	if (k->out->profile == NULL)
+	if (k->out->profile == NULL || !conf_profile_allowed(k->tenant, k->out->profile->name))
 		return at(k, ERR_MODEL_PROFILE_NOT_ALLOWED, "modelProfile");
 	if (model != NULL && strcmp(model->text, k->out->profile->model) != 0)
 		return at(k, ERR_MODEL_NOT_ALLOWED, "model");
@@ -66,7 +66,8 @@ static enum err take_agent(struct work *k)
 {
 	const struct json *name = json_get(k->body, "agent");
 	k->out->agent = conf_agent(k->conf, name != NULL ? name->text : k->tenant->t.default_agent);
-	return k->out->agent != NULL ? ERR_OK : at(k, ERR_AGENT_NOT_ALLOWED, "agent");
+	bool allowed = k->out->agent != NULL && conf_agent_allowed(k->tenant, k->out->agent->name);
+	return allowed ? ERR_OK : at(k, ERR_AGENT_NOT_ALLOWED, "agent");
 }
 
 static bool extension_allowed(const struct conf_tenant *t, const char *path)

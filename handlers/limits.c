@@ -36,7 +36,7 @@ void handle_limits(struct request *rq, struct reply *rp)
 #define GROUP(name) group(&w, &any, name);
 #define NUMBER(name, value) jw_kint(&w, name, value);
 #define GLOBAL(name, field) jw_kint(&w, name, global->field);
-#define TENANT(name, field) jw_kint(&w, name, tenant->t.field);
+#define TENANT(name, field) jw_kint(&w, name, (int64_t)tenant->t.field);
 #define AGENT(name, field) \
 	if (agent != NULL) \
 		jw_kint(&w, name, (int64_t)agent->field);
@@ -88,6 +88,8 @@ void handle_model_profiles(struct request *rq, struct reply *rp)
 	jw_open(&w, '[');
 	for (uint32_t i = 0; i < c->nprofiles; i++) {
 		const struct cf_profile *p = &c->profiles[i];
+		if (!conf_profile_allowed(rq->tenant, p->name))
+			continue;
 		const struct cf_provider *provider = conf_provider(c, p->provider);
 		jw_open(&w, '{');
 		jw_kstr(&w, "id", p->name);

@@ -174,6 +174,7 @@ void reply_not_allowed(struct reply *rp, const char *allow)
 
 void reply_store_error(struct reply *rp, enum err e, struct ask *a)
 {
-	const char *field = e == ERR_STORE_UNAVAILABLE ? NULL : ask_field(a);
-	reply_error(rp, e, field, NULL);
+	bool told = e != ERR_STORE_UNAVAILABLE;
+	unsigned seconds = told && ask_retry_after(a) > 0 ? ask_retry_after(a) : RETRY_SECONDS;
+	send_error(rp, e, &(struct error_more){.field = told ? ask_field(a) : NULL, .seconds = seconds});
 }

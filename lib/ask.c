@@ -26,6 +26,7 @@ struct ask {
 	void (*waits)(void *ctx);
 	void *ctx;
 	char field[129], detail[257];
+	uint32_t retry_after;
 	uint8_t out[ASK_BUFFER], in[ASK_BUFFER];
 };
 
@@ -98,6 +99,11 @@ const char *ask_field(const struct ask *a)
 const char *ask_detail(const struct ask *a)
 {
 	return a->detail;
+}
+
+uint32_t ask_retry_after(const struct ask *a)
+{
+	return a->retry_after;
 }
 
 int ask_fd(const struct ask *a)
@@ -238,6 +244,7 @@ static enum err judge(struct ask *a, int want_fds, struct ask_answer *answer)
 		return ERR_OK;
 	memcpy(a->field, fail.field, strlen(fail.field) + 1);
 	memcpy(a->detail, fail.detail, strlen(fail.detail) + 1);
+	a->retry_after = fail.retry_after;
 	/* Numbers that this build does not know become internal_error. */
 	enum err e = (enum err)fail.code;
 	return e == ERR_OK ? ERR_INTERNAL_ERROR : err_find(err_code(e));
@@ -249,6 +256,7 @@ enum err ask_call(struct ask *a, size_t n, const int *fds, int nfds, int want_fd
 	int pause = PAUSE_FIRST;
 	uint16_t number;
 	a->field[0] = a->detail[0] = 0;
+	a->retry_after = 0;
 	forget_fds(answer);
 	if (n > sizeof a->out || !wire_peek(a->out, n, &number, &op))
 		return ERR_INTERNAL_ERROR;

@@ -43,6 +43,8 @@ void ask_close_fds(struct ask_answer *answer);
 void ask_drop(struct ask *a, struct ask_answer *answer);
 const char *ask_field(const struct ask *a);
 const char *ask_detail(const struct ask *a);
+/* Of the same: seconds after which it would not be refused for this any more; 0: not known. */
+uint32_t ask_retry_after(const struct ask *a);
 /* The connected descriptor, for a subscriber's poll; -1 when not connected. */
 int ask_fd(const struct ask *a);
 /* Waits for a packet that the other side sends by itself (WOKEN). 1 got one, 0 timeout, -1 connection lost. */

@@ -227,6 +227,12 @@ static const char *check_references(const struct conf *c)
 			return nowhere("tenant", t->name, "agent", t->default_agent);
 		if (conf_profile(c, t->default_profile) == NULL)
 			return nowhere("tenant", t->name, "model_profile", t->default_profile);
+		for (uint32_t k = 0; k < t->profiles_n; k++)
+			if (conf_profile(c, t->profiles[k]) == NULL)
+				return nowhere("tenant", t->name, "model_profile", t->profiles[k]);
+		for (uint32_t k = 0; k < t->agents_n; k++)
+			if (conf_agent(c, t->agents[k]) == NULL)
+				return nowhere("tenant", t->name, "agent", t->agents[k]);
 	}
 	return NULL;
 }
@@ -313,6 +319,24 @@ const struct conf_tenant *conf_tenant(const struct conf *c, const char *name)
 		if (strcmp(c->tenants[i].t.name, name) == 0)
 			return &c->tenants[i];
 	return NULL;
+}
+
+static bool among(const char *name, const char *by_default, const char *const *names, uint32_t n)
+{
+	bool found = n == 0 || strcmp(name, by_default) == 0;
+	for (uint32_t i = 0; i < n && !found; i++)
+		found = strcmp(name, names[i]) == 0;
+	return found;
+}
+
+bool conf_profile_allowed(const struct conf_tenant *t, const char *name)
+{
+	return among(name, t->t.default_profile, t->t.profiles, t->t.profiles_n);
+}
+
+bool conf_agent_allowed(const struct conf_tenant *t, const char *name)
+{
+	return among(name, t->t.default_agent, t->t.agents, t->t.agents_n);
 }
 
 const struct cf_profile *conf_profile(const struct conf *c, const char *name)

@@ -52,6 +52,9 @@ const struct conf_tenant *conf_tenant(const struct conf *c, const char *name);
 const struct cf_profile *conf_profile(const struct conf *c, const char *name);
 const struct cf_provider *conf_provider(const struct conf *c, const char *name);
 const struct cf_agent *conf_agent(const struct conf *c, const char *name);
+/* May a run of this tenant name it? What is named by default it may. */
+bool conf_profile_allowed(const struct conf_tenant *t, const char *name);
+bool conf_agent_allowed(const struct conf_tenant *t, const char *name);
 /* SHA-256 over profile, provider, model, URL and secret name: what a capability is bound to. */
 bool conf_fingerprint(const struct conf *c, const struct cf_profile *p, uint8_t out[32]);
 #endif

@@ -25,7 +25,8 @@ void server_answer(struct st_from *to, uint64_t op, enum err e, size_t n, const 
 	if (n == 0) {
 		if ((unsigned)e < REFUSALS)
 			sv->refused[e]++;
-		struct st_fail m = {.code = (uint16_t)(e == ERR_OK ? ERR_INTERNAL_ERROR : e)};
+		struct st_fail m = {.code = (uint16_t)(e == ERR_OK ? ERR_INTERNAL_ERROR : e),
+				    .retry_after = sv->retry_after};
 		if (e == ERR_OK)
 			log_error("an answer to %s could not be encoded", client_role(to));
 		n = st_put_fail(sv->frame, ST_MAXFRAME, op, &m);
@@ -49,7 +50,9 @@ void op_done(struct st_from *from, uint64_t op, struct txn *t, enum err e, size_
 	/* txn_end took it back where nothing was committed; a refusal may have left something to tell of. */
 	if (t->wake.set)
 		wakes_add(&from->server->wakes, &t->wake);
+	from->server->retry_after = t->retry_after;
 	server_answer(from, op, e, n, fds, nfds);
+	from->server->retry_after = 0;
 	from->server->answers[from->server->nanswers - 1].early = e == ERR_OK && t->early;
 	txn_free(t);
 }

@@ -31,6 +31,7 @@ struct store {
 	uint64_t checkpoint_at;          /* the same by the clock; 0: not in this life */
 	uint64_t now, highest, recorded; /* clock.c */
 	uint64_t tick, tick_base;        /* push_clock.c */
+	const struct conf *conf;         /* the tenants' quotas; NULL: none are known, as where a store is restored */
 	uint32_t push_minute, push_hour; /* of all tenants */
 	uint64_t leapt;                  /* timer_ms of the clock's last leap forward; 0: none */
 	uint64_t commits, flushes, looked;

@@ -155,6 +155,8 @@ void blob_name(struct txn *t, const struct blob *b, const char *tenant, const ch
 	struct key k = key_of(b->sha), use = use_of(b->sha, tenant, run, name);
 	struct rec_blob_use u = {.since = t->now};
 	uint8_t *p = txn_scratch(t);
+	txn_tenant(t, tenant);
+	t->stored += table_has(t, T_BLOB_USE, &use) ? 0 : (int64_t)b->size;
 	table_put(t, T_BLOB_USE, &use, p, rec_put_blob_use(p, STORE_SCRATCH, &u));
 	if (table_has(t, T_BLOB, &k))
 		return;
@@ -188,7 +190,12 @@ void blob_unname(struct txn *t, struct wire_bytes sha, const char *tenant, const
 	if (sha.n != BLOB_SHA)
 		return;
 	struct key use = use_of(sha.p, tenant, run, name), k = key_of(sha.p);
-	(void)table_del(t, T_BLOB_USE, &use);
+	struct wire_bytes v;
+	struct rec_blob r;
+	bool known = table_get(t, T_BLOB, &k, &v) && rec_get_blob(v.p, v.n, &r);
+	txn_tenant(t, tenant);
+	if (table_del(t, T_BLOB_USE, &use) && known)
+		t->stored -= (int64_t)r.size;
 	bool used = blob_used(t, sha.p);
 	if (used || t->failed != ERR_OK)
 		return;

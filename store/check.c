@@ -506,6 +506,7 @@ static check_row *const rows_of[T__COUNT] = {
     [T_PUSH] = check_push,
     [T_PUSH_DUE] = check_push_due,
     [T_PUSH_BUDGET] = check_push_budget,
+    [T_SPENT] = check_spent,
 };
 
 static bool one(void *with, struct wire_bytes key, struct wire_bytes value)

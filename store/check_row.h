@@ -10,5 +10,5 @@ void check_settle(struct check *c, const char *what);
 bool check_has(struct check *c, enum table which, const struct key *k);
 
 typedef void check_row(struct check *c, struct wire_bytes key, struct wire_bytes value);
-check_row check_subscription, check_push, check_push_due, check_push_budget;
+check_row check_subscription, check_push, check_push_due, check_push_budget, check_spent;
 #endif

@@ -4,6 +4,7 @@
  * checkpoints. Trusts the directory that sandboxd made; never opens one that another process holds.
  */
 #include "gen/records.h"
+#include "lib/conf.h"
 #include "lib/die.h"
 #include "lib/lack.h"
 #include "lib/num.h"
@@ -60,7 +61,8 @@ const char *const table_names[T__COUNT] = {"tenant",
 					   "push_subscription",
 					   "push",
 					   "push_due",
-					   "push_budget"};
+					   "push_budget",
+					   "spent"};
 
 /* Berkeley DB repeats itself hundreds of times on a full disk; it calls back without our pointer,
  * hence the file-static budget: eight lines a minute. */
@@ -402,6 +404,23 @@ struct blobs *store_blobs(struct store *s)
 struct operations *store_operations(struct store *s)
 {
 	return &s->operations;
+}
+
+uint64_t store_stored(const struct store *s, const char *tenant)
+{
+	return queues_stored(&s->queues, tenant);
+}
+
+void store_conf(struct store *s, const struct conf *conf)
+{
+	s->conf = conf;
+}
+
+const struct cf_tenant *store_quotas(const struct store *s, const char *tenant)
+{
+	static const struct cf_tenant none;
+	const struct conf_tenant *of = s->conf != NULL ? conf_tenant(s->conf, tenant) : NULL;
+	return of != NULL ? &of->t : &none;
 }
 
 uint64_t store_queued(const struct store *s, const char *tenant)

@@ -56,6 +56,14 @@ struct operations *store_operations(struct store *s);
 void store_push_limits(struct store *s, uint32_t minute, uint32_t hour);
 /* How many runs of this tenant are queued. */
 uint64_t store_queued(const struct store *s, const char *tenant);
+/* How many bytes its sources and artifacts have. */
+uint64_t store_stored(const struct store *s, const char *tenant);
+struct conf;
+struct cf_tenant;
+/* From now on tenants have the quotas of this configuration, which stays the caller's. */
+void store_conf(struct store *s, const struct conf *conf);
+/* The quotas of a tenant; of one that is not in the configuration all 0, which is no limit. */
+const struct cf_tenant *store_quotas(const struct store *s, const char *tenant);
 struct audit;
 /* From now on operations write into this audit log. */
 void store_audit(struct store *s, struct audit *a);

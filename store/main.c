@@ -89,6 +89,7 @@ int main(int argc, char **argv)
 	sv->audit = audit_open(conf->global.log_dir, &audit);
 	store_audit(sv->store, sv->audit);
 	store_push_limits(sv->store, conf->global.push_per_minute, conf->global.push_per_hour);
+	store_conf(sv->store, conf);
 	audit_start(sv->audit, sv->store, config);
 	const struct cf_global *g = &conf->global;
 	struct keep keep = {.artifacts = DAY_MS * g->keep_artifacts_days,

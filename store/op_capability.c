@@ -5,6 +5,7 @@
 #include "lib/json.h"
 #include "lib/names.h"
 #include "store/op.h"
+#include "store/spent.h"
 #include "store/t_capability.h"
 #include "store/t_event.h"
 #include <string.h>
@@ -40,6 +41,10 @@ static enum err op_cap_consume(struct txn *t, const struct st_cap_consume *m, in
 		return e;
 	if (cap.used_requests >= cap.max_requests)
 		return ERR_MODEL_REQUEST_BUDGET_EXHAUSTED;
+	e = quota_call(t, m->tenant);
+	if (e != ERR_OK)
+		return e;
+	spent_add(t, m->tenant, SPENT_REQUESTS, 1);
 	cap.used_requests++;
 	capability_put(t, m->tenant, m->run, &cap);
 	t->adds.consumed++;
@@ -107,8 +112,16 @@ static enum err op_model_called(struct txn *t, const struct st_model_called *m, 
 	enum err e = run_load(t, m->tenant, m->run, &r);
 	if (e != ERR_OK)
 		return e;
-	if (run_is_final(&r))
-		return ERR_RUN_SESSION_EVENTS_REJECTED;
+	/* What was used is used, also by a run that has ended meanwhile. */
+	uint64_t tokens = m->prompt_tokens + m->completion_tokens;
+	if (tokens < m->prompt_tokens)
+		tokens = UINT64_MAX;
+	spent_add(t, m->tenant, SPENT_TOKENS, tokens);
+	t->adds.tokens += tokens;
+	if (run_is_final(&r)) {
+		e = tokens > 0 ? txn_end(t, ERR_OK) : ERR_OK;
+		return e != ERR_OK ? e : ERR_RUN_SESSION_EVENTS_REJECTED;
+	}
 	r.calls_ended += r.calls_ended < r.used_requests;
 	r.prompt_tokens += m->prompt_tokens;
 	r.completion_tokens += m->completion_tokens;

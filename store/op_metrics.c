@@ -78,6 +78,8 @@ void st_on_metrics(struct st_from *from, uint64_t op, const struct st_metrics *m
 	one(&b, "pinfold_events_truncated_total", "counter", "Runs whose agent filled its event buffer.",
 	    s.figures.truncated);
 	one(&b, "pinfold_model_requests_total", "counter", "Model requests charged to runs.", s.figures.consumed);
+	one(&b, "pinfold_model_tokens_total", "counter", "Tokens of models, in and out, as providers counted them.",
+	    s.figures.tokens);
 	one(&b, "pinfold_store_commits_total", "counter", "Transactions committed.", s.commits);
 	one(&b, "pinfold_store_flushes_total", "counter", "Flushes of the log.", s.flushes);
 	one(&b, "pinfold_store_log_bytes_total", "counter", "Bytes written to the log.", s.log_bytes);

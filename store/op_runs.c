@@ -8,6 +8,7 @@
 #include "store/questions.h"
 #include "store/run_end.h"
 #include "store/run_gone.h"
+#include "store/spent.h"
 #include "store/t_capability.h"
 #include "store/t_event.h"
 #include "store/t_idempotency.h"
@@ -68,6 +69,9 @@ static enum err create(struct txn *t, const struct st_run_create *m, struct rec_
 		return ERR_STORAGE_FULL;
 	if (m->max_queued != 0 && store_queued(t->store, m->tenant) >= m->max_queued)
 		return ERR_RUN_QUEUE_FULL;
+	e = quota_run(t, m->tenant, request->size + upload->size);
+	if (e != ERR_OK)
+		return e;
 	blob_name(t, request, m->tenant, m->run, run_use_request);
 	blob_name(t, upload, m->tenant, m->run, run_use_upload);
 	idempotency_prune(t, m->tenant);
@@ -86,6 +90,7 @@ static enum err create(struct txn *t, const struct st_run_create *m, struct rec_
 	jw_close(&w, '}');
 	(void)event_addb(t, m->tenant, m->run, r, EVENT_CONTROL, "run.queued", &b);
 	run_add(t, m->tenant, m->run, r);
+	spent_add(t, m->tenant, SPENT_RUNS, 1);
 	struct audit_line l = {.event = AUDIT_RUN_CREATE,
 			       .tenant = m->tenant,
 			       .run = m->run,

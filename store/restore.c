@@ -6,6 +6,8 @@
  *    can still be read and is the one that was backed up, or else by its audit log, without a gap since the backup.
  *    What either of them revoked stays so. Where neither can tell, all tokens are revoked, unless the operator
  *    keeps them;
+ *  - what tenants used lately is what the store that is replaced says, where that can still be read; else what the
+ *    backup says, for nobody knows more;
  *  - nothing that was to be pushed is: it was, or it is about what is over;
  *  - the latest moment ever acted upon is that of both stores, so what had expired stays expired.
  * Here the backup becomes a store of its own beside the one in use. Root, whose folder that is, exchanges the two
@@ -22,6 +24,7 @@
 #include "store/offline.h"
 #include "store/pushes.h"
 #include "store/run_end.h"
+#include "store/spent.h"
 #include "store/t_capability.h"
 #include "store/t_pairing.h"
 #include "store/t_token.h"
@@ -43,6 +46,7 @@ struct old {
 	uint64_t highest, generation;
 	char id[2 * META_ID + 1]; /* of that store: only its own backup's tokens does it know */
 	struct buf good;          /* "id hash" of each secret that is not taken away there, a NUL behind each */
+	struct buf spent;         /* lines of spent_line, a NUL behind each */
 };
 
 /* A token's secret as one word of a list. */
@@ -67,6 +71,12 @@ static bool good_token(void *with, const char *token_id, const struct rec_token 
 	return true;
 }
 
+static void spent_line(void *with, const char *tenant, const char *what, uint64_t age, uint64_t n)
+{
+	FILE *to = with;
+	fprintf(to, "spent %s %s %llu %llu\n", tenant, what, (unsigned long long)age, (unsigned long long)n);
+}
+
 /* In a process of its own: a store that is damaged must not take this one along. */
 static void tell_old(const char *state_dir, FILE *to)
 {
@@ -83,6 +93,7 @@ static void tell_old(const char *state_dir, FILE *to)
 	fprintf(to, "id %s\n", id);
 	fprintf(to, "generation %llu\n", (unsigned long long)m.generation);
 	token_each(&t, good_token, to);
+	spent_each(&t, spent_line, to);
 	if (txn_end(&t, ERR_OK) != ERR_OK)
 		_exit(1);
 	txn_free(&t);
@@ -96,6 +107,8 @@ static void take_line(struct old *o, const char *line)
 {
 	if (strncmp(line, "token ", 6) == 0)
 		buf_add(&o->good, line + 6, strlen(line + 6) + 1);
+	else if (strncmp(line, "spent ", 6) == 0)
+		buf_add(&o->spent, line + 6, strlen(line + 6) + 1);
 	else if (strncmp(line, "highest ", 8) == 0)
 		(void)num_u64(line + 8, strlen(line + 8), 0, UINT64_MAX, &o->highest);
 	else if (strncmp(line, "generation ", 11) == 0)
@@ -114,6 +127,7 @@ static void read_old(const char *state_dir, struct old *o)
 	ssize_t n;
 	*o = (struct old){0};
 	buf_init(&o->good, 64 << 20);
+	buf_init(&o->spent, 64 << 20);
 	(void)fflush(stdout);
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		fatal("pipe: %m");
@@ -132,7 +146,7 @@ static void read_old(const char *state_dir, struct old *o)
 	}
 	free(line);
 	fclose(f);
-	if (waitpid(pid, &status, 0) != pid || status != 0 || buf_failed(&o->good))
+	if (waitpid(pid, &status, 0) != pid || status != 0 || buf_failed(&o->good) || buf_failed(&o->spent))
 		o->read = false;
 }
 
@@ -290,6 +304,22 @@ static void drop_pushes(struct store *s)
 	commit(&t);
 }
 
+/* What was used since the backup is not given back. */
+static void take_spent(struct store *s, const struct old *old)
+{
+	char tenant[STORE_ID], what[16];
+	unsigned long long age, n;
+	struct txn t;
+	if (!old->read)
+		return;
+	txn_init(&t, s, NULL);
+	spent_drop(&t);
+	for (size_t at = 0; at < old->spent.n; at += strlen((const char *)old->spent.p + at) + 1)
+		if (sscanf((const char *)old->spent.p + at, "%128s %15s %llu %llu", tenant, what, &age, &n) == 4)
+			spent_put(&t, tenant, what, age, n);
+	commit(&t);
+}
+
 static unsigned revoke_tokens(struct store *s, struct token_page *p)
 {
 	unsigned revoked = 0;
@@ -412,6 +442,7 @@ int restore(const char *state_dir, const char *log_dir, bool keep_tokens)
 	audit_adopt(a, s);
 	store_audit(s, a);
 	mark(s, &old);
+	take_spent(s, &old);
 	drop_pushes(s); /* before the end of the runs would have their questions retracted */
 	unsigned runs = end_runs(s);
 	struct token_page *p = calloc(1, sizeof *p);
@@ -437,6 +468,7 @@ int restore(const char *state_dir, const char *log_dir, bool keep_tokens)
 	if (lock >= 0)
 		close(lock);
 	buf_free(&old.good);
+	buf_free(&old.spent);
 	buf_free(&log.revoked);
 	return 0;
 }

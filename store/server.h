@@ -79,6 +79,7 @@ struct server {
 	struct wake_list wakes;
 	bool owing;                 /* early answers went out since the last flush */
 	uint64_t owed_since;        /* timer_ms */
+	uint32_t retry_after;       /* of the refusal that is being answered; 0: not known */
 	uint64_t refused[REFUSALS]; /* since the start, by enum err */
 	uint8_t frame[ST_MAXFRAME], in[ST_MAXFRAME + 1], page[STORE_PAGE];
 };

@@ -100,9 +100,7 @@ static void count_state(struct txn *t, const char *tenant, uint8_t state, int n)
 	t->adds.runs[state] += n;
 	if (state != RUN_QUEUED)
 		return;
-	if (t->queue[0] != '\0' && strcmp(t->queue, tenant) != 0)
-		panic("a transaction changes the queues of two tenants");
-	(void)snprintf(t->queue, sizeof t->queue, "%s", tenant);
+	txn_tenant(t, tenant);
 	t->queued += n;
 }
 

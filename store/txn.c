@@ -7,6 +7,7 @@
 #include "lib/lack.h"
 #include "store/bdb.h"
 #include <endian.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { ARENA_MAX = 4 << 20 };
@@ -41,6 +42,13 @@ static bool begin(struct txn *t)
 	}
 	t->handle = h;
 	return true;
+}
+
+void txn_tenant(struct txn *t, const char *tenant)
+{
+	if (t->queue[0] != '\0' && strcmp(t->queue, tenant) != 0)
+		panic("a transaction changes what is counted of two tenants");
+	(void)snprintf(t->queue, sizeof t->queue, "%s", tenant);
 }
 
 void txn_audit(struct txn *t, const struct audit_line *line)
@@ -93,8 +101,8 @@ enum err txn_end(struct txn *t, enum err result)
 			s->commits++;
 			s->operations.role[t->operations_of].rows += (uint64_t)(int64_t)t->operations;
 			figures_add(&s->figures, &t->adds);
-			if (t->queued != 0)
-				queues_add(&s->queues, t->queue, t->queued);
+			if (t->queued != 0 || t->stored != 0)
+				queues_add(&s->queues, t->queue, t->queued, t->stored);
 			for (unsigned i = 0; i < t->nunused && s->nunused < STORE_UNUSED; i++)
 				memcpy(s->unused[s->nunused++], t->unused[i], sizeof t->unused[i]);
 			s->unflushed = s->log_grew = t->kept = true;
@@ -136,6 +144,7 @@ void figures_add(struct figures *to, const struct figures *adds)
 	to->events += adds->events;
 	to->truncated += adds->truncated;
 	to->consumed += adds->consumed;
+	to->tokens += adds->tokens;
 	to->subscriptions += adds->subscriptions;
 	to->pushes_sent += adds->pushes_sent;
 	to->pushes_failed += adds->pushes_failed;

@@ -42,6 +42,7 @@ enum table {
 	T_PUSH,
 	T_PUSH_DUE,
 	T_PUSH_BUDGET,
+	T_SPENT,
 	T__COUNT
 };
 extern const char *const table_names[T__COUNT];
@@ -74,9 +75,10 @@ struct txn {
 	/* Blobs that nobody names any more, if it commits. */
 	uint8_t unused[TXN_UNUSED][32];
 	unsigned nunused;
-	/* And to the queue of this one tenant (store/queues.h). */
+	/* And to the queue and the stored bytes of this one tenant (store/queues.h). */
 	char queue[STORE_ID];
-	int64_t queued;
+	int64_t queued, stored;
+	uint32_t retry_after; /* of a refusal, in seconds; 0: not known */
 	struct arena arena;
 	struct wake wake;
 	struct audit_line audit[TXN_AUDIT]; /* written before the commit, in this order */
@@ -97,6 +99,8 @@ enum err txn_end(struct txn *t, enum err result);
 void txn_free(struct txn *t);
 /* Latches e unless something failed before. */
 void txn_fail(struct txn *t, enum err e);
+/* Names the one tenant whose queue and stored bytes it changes. */
+void txn_tenant(struct txn *t, const char *tenant);
 
 /* False: absent, or the transaction has failed. */
 bool table_get(struct txn *t, enum table which, const struct key *key, struct wire_bytes *value);

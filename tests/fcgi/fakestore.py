@@ -49,6 +49,7 @@ class Store:
         self.notes = []  # for the audit log
         self.waiting, self.busy, self.receipts, self.page = [], False, [], 200  # of the inbox: (asked, run, request, row), in order; (at, id, row)
         self.push_key, self.subscriptions, self.crowded = b"", {}, False
+        self.over = None  # a quota that a run does not fit into: code, field, seconds
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(path)
         self.listener.listen(64)
@@ -95,7 +96,7 @@ class Store:
                     if number == 32:
                         self.told.append(c)
             except Fail as e:
-                out, w, give = 4, Writer().u16(e.args[0]).str(e.args[1] if len(e.args) > 1 else "").str(""), []
+                out, w, give = 4, Writer().u16(e.args[0]).str(e.args[1] if len(e.args) > 1 else "").str("").u32(e.args[2] if len(e.args) > 2 else 0), []
             for fd in fds:
                 os.close(fd)
             try:
@@ -175,6 +176,8 @@ class Store:
             have = sum(x["state"] == QUEUED for k, x in self.runs.items() if k[0] == tenant)
             if queued and have >= queued:
                 raise Fail(QUEUE_FULL)
+            if self.over:
+                raise Fail(*self.over)
             by, request, key = r.str(), r.str(), r.str()
             blobs = [r.bytes() or os.pread(fd, 10 << 20, 0) for fd in fds]
             self.vouch(r.str(), r.bytes(), tenant)

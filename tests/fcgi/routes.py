@@ -206,6 +206,15 @@ def limits():
     check("a full queue is 429 with Retry-After", refused(a, 429, "run_queue_full") and int(a.headers["retry-after"]) > 0, a)
 
 
+def quotas():
+    """What a tenant used up is said with the moment at which there is room, as the store says it."""
+    for number, code in ((170, "run_rate_exceeded"), (171, "tenant_storage_full"), (172, "tenant_request_quota_exhausted"), (173, "tenant_token_quota_exhausted")):
+        rig.store.over = number, "", 4000 + number
+        a = post("/v1/runs", BODY)
+        check(f"{code} with Retry-After", refused(a, 429, code) and a.headers["retry-after"] == str(4000 + number), a)
+    rig.store.over = None
+
+
 def idempotency():
     body, keyed = json.dumps(BODY).encode(), [("HTTP_IDEMPOTENCY_KEY", "retry-1")]
     turned = json.dumps(dict(reversed(BODY.items())), indent=3).encode()
@@ -512,7 +521,7 @@ def readiness():
 try:
     full.cases(check, BODY, sys.argv[1])
     run = create()
-    revoked(run); snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); devices(); people.cases(check, rig, BODY, as_uid); pushing.cases(check, rig, as_uid); failing.cases(check, sys.argv[1]); rows(); limits(); readiness()
+    revoked(run); snapshot(run); cancel(run); artifacts(); events(); listing(); idempotency(); request_ids(); deletion(); figures(); devices(); people.cases(check, rig, BODY, as_uid); pushing.cases(check, rig, as_uid); failing.cases(check, sys.argv[1]); rows(); quotas(); limits(); readiness()
     check("the process lives", rig.alive())
 finally:
     status = rig.stop()

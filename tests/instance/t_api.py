@@ -159,11 +159,14 @@ def etags():
         check(f"If-None-Match: {v[:9]}", status == want, status)
 
 
+QUOTAS = {"runsHour": 2000, "storedBytes": 4000000000, "modelRequestsDay": 50000, "tokensDay": 0, "openStreams": 200}
+
+
 def limits():
     status, v = get("/v1/limits", device)
-    check("limits of the tenant", v["tenant"] == {"concurrentRuns": 4, "queuedRuns": 100, "openStreams": 200} and v["run"]["maxSteps"] == 20, v)
+    check("limits of the tenant", v["tenant"] == {"concurrentRuns": 4, "queuedRuns": 100, **QUOTAS} and v["run"]["maxSteps"] == 20, v)
     status, w = get("/v1/limits", other)
-    check("another tenant has its own", w["tenant"] == {"concurrentRuns": 2, "queuedRuns": 3, "openStreams": 200} and w["sandbox"]["memoryBytes"] == 256000000, w)
+    check("another tenant has its own", w["tenant"] == {"concurrentRuns": 2, "queuedRuns": 3, **QUOTAS} and w["sandbox"]["memoryBytes"] == 256000000, w)
     # Each number of the request is where it says: the last that is taken, and the first that is not.
     r = v["request"]
     for what, good, bad, error in (

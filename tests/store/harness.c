@@ -36,6 +36,32 @@ static void frame(int fd, const uint8_t *buf, size_t n)
 		fatal("the configuration could not be written");
 }
 
+static void put_quotas(const struct rig *r, int fd)
+{
+	uint8_t buf[4096];
+	struct cf_provider provider = {
+	    .name = "p", .protocol = "openai", .base_url = "https://host/v1", .ca_file = "", .secret = ""};
+	struct cf_profile profile = {.name = "main", .provider = "p", .model = "m"};
+	struct cf_agent agent = {.name = "agent",
+				 .argv = {"/a"},
+				 .argv_n = 1,
+				 .policy = "strict",
+				 .model_token_file = "",
+				 .event_token_file = "",
+				 .approval_token_file = ""};
+	struct cf_tenant tenant = {.name = "acme",
+				   .default_agent = "agent",
+				   .default_profile = "main",
+				   .max_runs_hour = r->max_runs_hour,
+				   .max_stored_bytes = r->max_stored_bytes,
+				   .max_model_requests_day = r->max_model_requests_day,
+				   .max_tokens_day = r->max_tokens_day};
+	frame(fd, buf, cf_put_provider(buf, sizeof buf, 0, &provider));
+	frame(fd, buf, cf_put_profile(buf, sizeof buf, 0, &profile));
+	frame(fd, buf, cf_put_agent(buf, sizeof buf, 0, &agent));
+	frame(fd, buf, cf_put_tenant(buf, sizeof buf, 0, &tenant));
+}
+
 static int make_conf(const struct rig *r)
 {
 	static const char *const names[] = {"fcgi", "gateway", "steward", "push"};
@@ -64,6 +90,8 @@ static int make_conf(const struct rig *r)
 	}
 	struct cf_shared_gid gid = {.gid = RIG_UID};
 	frame(fd, buf, cf_put_shared_gid(buf, sizeof buf, 0, &gid));
+	if (r->max_runs_hour + r->max_stored_bytes + r->max_model_requests_day + r->max_tokens_day > 0)
+		put_quotas(r, fd);
 	struct cf_end end = {0};
 	frame(fd, buf, cf_put_end(buf, sizeof buf, 0, &end));
 	if (!bundle_seal(fd))

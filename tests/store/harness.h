@@ -24,6 +24,9 @@ struct rig {
 	uint32_t audit_max_bytes, audit_generations; /* 0: the defaults */
 	uint32_t keep_artifacts_days, keep_runs_days, keep_tokens_days;
 	uint32_t push_per_minute, push_per_hour; /* 0: the defaults */
+	/* Quotas of tenant "acme"; all 0: it is not in the configuration. */
+	uint32_t max_runs_hour;
+	uint64_t max_stored_bytes, max_model_requests_day, max_tokens_day;
 };
 
 /* Makes the folder (below parent, NULL: /tmp) and the sockets. rig_start may be called again after a stop. */

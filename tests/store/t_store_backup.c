@@ -68,6 +68,7 @@ static void findings(void **state)
 	    {"push_due", "", 0, row_drop, "phone of acme is not in the index of those due"},
 	    {"push_subscription", "acme\0phone\0", 11, row_drop, "the index of pushes due names phone of acme wrongly"},
 	    {"push_budget", "acme\0", 5, row_cut, "the push budget of \"acme\" cannot be read"},
+	    {"spent", "acme\0runs\0", 10, row_cut, "what acme used of runs cannot be read"},
 	};
 	static const uint8_t hash[32];
 	struct st_pair_begin code = {.tenant = "acme", .hash = {hash, 32}};

@@ -1,0 +1,223 @@
+/* See spent.h. Storage, which deletion and retention free, is counted by store/queues.h. */
+#include "store/spent.h"
+#include "gen/conf_msg.h"
+#include "gen/records.h"
+#include "store/check_row.h"
+#include "store/env.h"
+#include "store/push_clock.h"
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ENTRY = 16, PIECES = 100, MINUTE = 60000, HOUR = 60 * MINUTE, STORAGE_SECONDS = 3600 };
+
+static const struct {
+	const char *name;
+	uint64_t window, piece; /* milliseconds */
+	enum err refusal;
+} kinds[SPENT__COUNT] = {
+    [SPENT_RUNS] = {"runs", HOUR, MINUTE, ERR_RUN_RATE_EXCEEDED},
+    [SPENT_REQUESTS] = {"requests", 24 * HOUR, HOUR / 2, ERR_TENANT_REQUEST_QUOTA_EXHAUSTED},
+    [SPENT_TOKENS] = {"tokens", 24 * HOUR, HOUR / 2, ERR_TENANT_TOKEN_QUOTA_EXHAUSTED},
+};
+
+struct piece {
+	uint64_t at, n;
+};
+
+struct used {
+	struct piece v[PIECES + 1];
+	size_t n;
+	uint64_t sum;
+};
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+static struct key key_of(const char *tenant, const char *what)
+{
+	struct key k;
+	k.n = rec_key_spent(k.p, sizeof k.p, tenant, what);
+	return k;
+}
+
+static struct piece piece_of(const uint8_t *p)
+{
+	struct piece x;
+	memcpy(&x.at, p, sizeof x.at);
+	memcpy(&x.n, p + sizeof x.at, sizeof x.n);
+	return (struct piece){be64toh(x.at), be64toh(x.n)};
+}
+
+bool spent_sound(struct wire_bytes value)
+{
+	struct rec_spent r;
+	return rec_get_spent(value.p, value.n, &r) && r.buckets.n % ENTRY == 0 && r.buckets.n <= PIECES * ENTRY;
+}
+
+/* The moment at which it stops counting. */
+static uint64_t out_at(const struct piece *p, enum spent what)
+{
+	return plus(p->at, kinds[what].piece + kinds[what].window);
+}
+
+/* False: the transaction has failed. */
+static bool load(struct txn *t, const char *tenant, enum spent what, struct used *u)
+{
+	struct key k = key_of(tenant, kinds[what].name);
+	struct wire_bytes v;
+	struct rec_spent r;
+	*u = (struct used){.n = 0};
+	if (!table_get(t, T_SPENT, &k, &v))
+		return t->failed == ERR_OK;
+	if (!spent_sound(v) || !rec_get_spent(v.p, v.n, &r)) {
+		txn_fail(t, ERR_INTERNAL_ERROR);
+		return false;
+	}
+	for (uint32_t i = 0; i < r.buckets.n; i += ENTRY) {
+		struct piece p = piece_of(r.buckets.p + i);
+		if (out_at(&p, what) <= push_tick(t))
+			continue;
+		u->v[u->n++] = p;
+		u->sum = plus(u->sum, p.n);
+	}
+	return true;
+}
+
+static void save(struct txn *t, const char *tenant, const char *what, const struct used *u)
+{
+	struct key k = key_of(tenant, what);
+	uint8_t bytes[PIECES * ENTRY], *p = txn_scratch(t);
+	for (size_t i = 0; i < u->n; i++) {
+		const uint64_t x[2] = {htobe64(u->v[i].at), htobe64(u->v[i].n)};
+		memcpy(bytes + i * ENTRY, x, ENTRY);
+	}
+	struct rec_spent r = {.buckets = {bytes, (uint32_t)(u->n * ENTRY)}};
+	table_put(t, T_SPENT, &k, p, rec_put_spent(p, STORE_SCRATCH, &r));
+}
+
+uint64_t spent_now(struct txn *t, const char *tenant, enum spent what)
+{
+	struct used u;
+	return load(t, tenant, what, &u) ? u.sum : 0;
+}
+
+/* Is there room for one more? most 0: always. */
+static enum err room(struct txn *t, const char *tenant, enum spent what, uint64_t most)
+{
+	struct used u;
+	uint64_t now = push_tick(t), left, until = now;
+	if (most == 0)
+		return ERR_OK;
+	if (!load(t, tenant, what, &u))
+		return t->failed;
+	left = u.sum;
+	for (size_t i = 0; i < u.n && left >= most; i++) {
+		left -= u.v[i].n < left ? u.v[i].n : left;
+		until = out_at(&u.v[i], what);
+	}
+	if (until == now)
+		return ERR_OK;
+	t->retry_after = (uint32_t)((until - now + 999) / 1000);
+	return kinds[what].refusal;
+}
+
+enum err quota_call(struct txn *t, const char *tenant)
+{
+	const struct cf_tenant *q = store_quotas(t->store, tenant);
+	enum err e = room(t, tenant, SPENT_REQUESTS, q->max_model_requests_day);
+	return e != ERR_OK ? e : room(t, tenant, SPENT_TOKENS, q->max_tokens_day);
+}
+
+enum err quota_run(struct txn *t, const char *tenant, uint64_t bytes)
+{
+	const struct cf_tenant *q = store_quotas(t->store, tenant);
+	enum err e = room(t, tenant, SPENT_RUNS, q->max_runs_hour);
+	/* A run that could ask no model would only fail. */
+	if (e == ERR_OK)
+		e = quota_call(t, tenant);
+	if (e != ERR_OK || q->max_stored_bytes == 0 ||
+	    plus(store_stored(t->store, tenant), bytes) <= q->max_stored_bytes)
+		return e;
+	/* Nobody knows when something is deleted; retention looks each hour. */
+	t->retry_after = STORAGE_SECONDS;
+	return ERR_TENANT_STORAGE_FULL;
+}
+
+void spent_add(struct txn *t, const char *tenant, enum spent what, uint64_t n)
+{
+	struct used u;
+	uint64_t start = push_tick(t) - push_tick(t) % kinds[what].piece;
+	if (n == 0 || !load(t, tenant, what, &u))
+		return;
+	if (u.n == 0 || u.v[u.n - 1].at < start) {
+		if (u.n == PIECES) { /* cannot be, but for a clock that was far behind: the oldest two become one */
+			u.v[1].n = plus(u.v[0].n, u.v[1].n);
+			memmove(u.v, u.v + 1, --u.n * sizeof *u.v);
+		}
+		u.v[u.n++] = (struct piece){.at = start};
+		/* After a start of the machine the clock goes on from here, at least. */
+		push_clock_record(t);
+	}
+	u.v[u.n - 1].n = plus(u.v[u.n - 1].n, n);
+	save(t, tenant, kinds[what].name, &u);
+}
+
+/* --- for a restore and a check -------------------------------------------------------------------- */
+
+struct telling {
+	struct txn *t;
+	spent_piece *piece;
+	void *with;
+};
+
+static bool tell(void *with, struct wire_bytes key, struct wire_bytes value)
+{
+	const struct telling *g = with;
+	const char *tenant = key_part(&key), *what = key_part(&key);
+	uint64_t now = push_tick(g->t);
+	struct rec_spent r;
+	if (!spent_sound(value) || !rec_get_spent(value.p, value.n, &r))
+		return true;
+	for (uint32_t i = 0; i < r.buckets.n; i += ENTRY) {
+		struct piece p = piece_of(r.buckets.p + i);
+		g->piece(g->with, tenant, what, p.at < now ? now - p.at : 0, p.n);
+	}
+	return true;
+}
+
+void spent_each(struct txn *t, spent_piece *piece, void *with)
+{
+	struct telling g = {t, piece, with};
+	struct key all = {.n = 0};
+	table_scan(t, T_SPENT, &all, NULL, tell, &g);
+}
+
+void spent_drop(struct txn *t)
+{
+	struct key all = {.n = 0};
+	(void)table_clear(t, T_SPENT, &all);
+}
+
+void spent_put(struct txn *t, const char *tenant, const char *what, uint64_t age, uint64_t n)
+{
+	uint64_t now = push_tick(t);
+	for (enum spent k = 0; k < SPENT__COUNT; k++) {
+		struct used u;
+		if (strcmp(kinds[k].name, what) != 0 || !load(t, tenant, k, &u) || u.n == PIECES)
+			continue;
+		u.v[u.n++] = (struct piece){.at = age < now ? now - age : 0, .n = n};
+		save(t, tenant, what, &u);
+		push_clock_record(t);
+	}
+}
+
+void check_spent(struct check *c, struct wire_bytes key, struct wire_bytes value)
+{
+	const char *tenant = key_part(&key), *what = key_part(&key);
+	if (!spent_sound(value))
+		check_finding(c, "what %s used of %s cannot be read", tenant, what);
+}

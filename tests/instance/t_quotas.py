@@ -1,0 +1,108 @@
+#!/usr/bin/python3 -B
+"""What a tenant may use, of a whole instance: runs an hour, model requests and tokens a day, stored bytes, profiles and agents.
+Each is told by GET /v1/limits, refused with its code and the time until there is room, and counted in the metrics."""
+from client import *
+
+ONE = {"a.py": "x = 1\n"}
+AGENT = """
+import json, os, urllib.error, urllib.request
+url, run = os.environ["PINFOLD_MODEL_GATEWAY_URL"], os.environ["PINFOLD_RUN_ID"]
+model, events = (open("/workspace/.pinfold-%s-token" % n).read().strip() for n in ("run", "event"))
+def send(path, token, body):
+    r = urllib.request.Request(url + path, json.dumps(body).encode(), {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(r, timeout=100) as a:
+            a.read()
+            return [a.status, None, None]
+    except urllib.error.HTTPError as e:
+        return [e.code, json.load(e)["error"], e.headers["Retry-After"]]
+said = [send("/chat/completions", model, {"model": os.environ["PINFOLD_MODEL_ID"], "messages": [{"role": "user", "content": "hello"}]})
+        for _ in range(3)]
+line = json.dumps({"event_type": "test.said", "run_id": run, "task_id": run, "sequence": 1, "data": {"said": json.dumps(said)}}) + "\\n"
+send("/runs/%s/events" % run, events, {"lines": [line]})
+"""
+
+
+def token_of(tenant):
+    return operator("token", "create", "--tenant", tenant, "--label", "quotas").strip()
+
+
+def refused(what, bearer, code, least, most, **body):
+    status, headers, b = call("POST", "/v1/runs", {"instruction": "x", "files": [{"path": "a.py", "content": body.get("content", "")}],
+                                                   "allowedPaths": ["a.py"], "checks": [["git", "diff", "--check"]]}, bearer)
+    check(what, (status, json.loads(b).get("error")) == (429, code) and least <= int(headers["Retry-After"]) <= most, (status, headers.items(), b[:300]))
+
+
+def runs():
+    hasty = token_of("hasty")
+    check("told", get("/v1/limits", hasty)[1]["tenant"]["runsHour"] == 2)
+    made = [start(hasty, ONE) for _ in range(2)]
+    refused("the third run within an hour", hasty, "run_rate_exceeded", 3000, 3660)
+    call("POST", f"/v1/runs/{made[0]}/cancel", bearer=hasty)
+    until(hasty, made[0])
+    call("DELETE", "/v1/runs/" + made[0], bearer=hasty)
+    refused("a deletion gives nothing back", hasty, "run_rate_exceeded", 3000, 3660)
+
+
+def asked(bearer, run):
+    until(bearer, run)
+    return [json.loads(e["data"]["said"]) for e in events(bearer, run) if e["event_type"] == "test.said"][0]
+
+
+def requests():
+    frugal = token_of("frugal")
+    check("told", get("/v1/limits", frugal)[1]["tenant"]["modelRequestsDay"] == 2)
+    run = start(frugal, {"agent.py": AGENT})
+    said = asked(frugal, run)
+    check("two requests are made, the third is refused", [s[0] == 429 for s in said] == [False, False, True] and
+          said[2][1] == "tenant_request_quota_exhausted" and 80000 < int(said[2][2]) <= 88201, said)
+    check("the run was charged for two", get("/v1/runs/" + run, frugal)[1]["usage"]["modelRequests"] == 2)
+    refused("a run that could ask nothing", frugal, "tenant_request_quota_exhausted", 80000, 88201)
+
+
+def tokens():
+    silent = token_of("silent")
+    check("told", get("/v1/limits", silent)[1]["tenant"]["tokensDay"] == 1)
+    said = asked(silent, start(silent, {"agent.py": AGENT}))
+    check("the first request uses them up", said[0][0] == 200 and [s[:2] for s in said[1:]] == [[429, "tenant_token_quota_exhausted"]] * 2, said)
+    refused("and there is no further run", silent, "tenant_token_quota_exhausted", 80000, 88201)
+
+
+def storage():
+    packed = token_of("packed")
+    check("told", get("/v1/limits", packed)[1]["tenant"]["storedBytes"] == 1000000)
+    made, large = [], {f"f{i}.py": "#" * 120000 + "\n" for i in range(4)}
+    for _ in range(2):
+        made.append(start(packed, large))
+        call("POST", f"/v1/runs/{made[-1]}/cancel", bearer=packed)
+        until(packed, made[-1])
+    refused("there is no room for the third", packed, "tenant_storage_full", 1, 86400, content="#" * 120000)
+    status, _, _ = call("DELETE", "/v1/runs/" + made[0], bearer=packed)
+    check("a deletion makes room", status == 204 and start(packed, large))
+
+
+def allowed():
+    frugal, mine = token_of("frugal"), token()
+    body = {"instruction": "x", "files": [{"path": "a.py", "content": ""}], "allowedPaths": ["a.py"], "checks": [["git", "diff", "--check"]]}
+    names = lambda bearer: {p["id"] for p in get("/v1/model-profiles", bearer)[1]["profiles"]}
+    check("only what it may name is listed", names(frugal) == {"default"} and {"default", "keyless"} <= names(mine), (names(frugal), names(mine)))
+    for field, value, code in (("modelProfile", "keyless", "model_profile_not_allowed"), ("modelProfile", "no-such", "model_profile_not_allowed"),
+                               ("agent", "builtin", "agent_not_allowed"), ("agent", "no-such", "agent_not_allowed")):
+        status, _, b = call("POST", "/v1/runs", {**body, field: value}, frugal)
+        check(f"{field} {value}", (status, json.loads(b)["error"], json.loads(b)["field"]) == (400, code, field), b)
+    for field, value in (("modelProfile", "default"), ("agent", "script"), ("agent", "wire")):
+        status, _, b = call("POST", "/v1/runs", {**body, field: value}, frugal)
+        check(f"{field} {value} may be named", status in (202, 429), b)
+
+
+def figures():
+    metrics = operator("token", "create", "--metrics", "--label", "quotas").strip()
+    status, _, text = call("GET", "/metrics", bearer=metrics)
+    for code in ("run_rate_exceeded", "tenant_request_quota_exhausted", "tenant_token_quota_exhausted", "tenant_storage_full"):
+        check(code + " is counted", f'pinfold_store_refusals_total{{code="{code}"}}'.encode() in text, text[:300])
+    check("and tokens", status == 200 and b"\npinfold_model_tokens_total " in text)
+
+
+for f in (runs, allowed, requests, tokens, storage, figures):
+    case(f.__name__, f)
+done()
