@@ -71,12 +71,12 @@ def tokens():
 def storage():
     packed = token_of("packed")
     check("told", get("/v1/limits", packed)[1]["tenant"]["storedBytes"] == 1000000)
-    made, large = [], {f"f{i}.py": "#" * 120000 + "\n" for i in range(4)}
+    made, large = [], {f"f{i}.py": "#" * 60000 + "\n" for i in range(8)}
     for _ in range(2):
         made.append(start(packed, large))
         call("POST", f"/v1/runs/{made[-1]}/cancel", bearer=packed)
         until(packed, made[-1])
-    refused("there is no room for the third", packed, "tenant_storage_full", 1, 86400, content="#" * 120000)
+    refused("there is no room for the third", packed, "tenant_storage_full", 1, 86400, content="#" * 60000)
     status, _, _ = call("DELETE", "/v1/runs/" + made[0], bearer=packed)
     check("a deletion makes room", status == 204 and start(packed, large))
 
