@@ -308,6 +308,36 @@ static void nothing_comes_back(void **state)
 	assert_int_equal(sound_audit(), gone);
 }
 
+/* What the tenant used since the backup is used. */
+static void quotas_stay(void **state)
+{
+	(void)state;
+	struct st_cap_is cap;
+	struct st_run_create m = rig_run("acme", "after");
+	char run[32];
+	enum err e = ERR_TENANT_REQUEST_QUOTA_EXHAUSTED;
+	for (uint64_t most = 1; e != ERR_OK && most < 1000; most++) {
+		care_stop();
+		rig.max_model_requests_day = most; /* one more than there were, at last */
+		care_start();
+		(void)snprintf(run, sizeof run, "asks-%u", (unsigned)most);
+		e = rig_running(fcgi, steward, "acme", run, 9);
+	}
+	assert_int_equal(e, ERR_OK);
+	a_backup("q");
+	assert_int_equal(consume(run, &cap), ERR_OK);
+	assert_int_equal(consume(run, &cap), ERR_TENANT_REQUEST_QUOTA_EXHAUSTED);
+	care_stop();
+	STORE(0, "known from the store that was replaced", "restore %s/q", rig.dir);
+	care_start();
+	assert_int_equal(rig_create(fcgi, &m, NULL), ERR_TENANT_REQUEST_QUOTA_EXHAUSTED);
+	STORE(0, "the store is whole", "check --contents");
+	care_stop();
+	rig.max_model_requests_day = 0;
+	care_start();
+	(void)rig_running(fcgi, steward, "acme", "anchor", 3);
+}
+
 /* The replaced store cannot be read: the audit log knows the revocations. */
 static void the_log_knows(void **state)
 {
@@ -530,9 +560,10 @@ static void nobodys_by_then(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(first),           cmocka_unit_test(nothing_comes_back), cmocka_unit_test(the_log_knows),
-	    cmocka_unit_test(another_store),   cmocka_unit_test(another_machine),    cmocka_unit_test(bad_backups),
-	    cmocka_unit_test(nobodys_by_then), cmocka_unit_test(killed_restores),    cmocka_unit_test(nobody_knows),
+	    cmocka_unit_test(first),         cmocka_unit_test(nothing_comes_back), cmocka_unit_test(quotas_stay),
+	    cmocka_unit_test(the_log_knows), cmocka_unit_test(another_store),      cmocka_unit_test(another_machine),
+	    cmocka_unit_test(bad_backups),   cmocka_unit_test(nobodys_by_then),    cmocka_unit_test(killed_restores),
+	    cmocka_unit_test(nobody_knows),
 	};
 	return cmocka_run_group_tests(tests, care_setup, steps_teardown);
 }
