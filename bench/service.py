@@ -37,12 +37,18 @@ tenant "bench" {
 	model_profile = "default"
 	max_concurrent_runs = 16
 	max_queued_runs = 1000
+	max_runs_hour = 0
+	max_model_requests_day = 0
+	max_stored_mb = 0
 }
 tenant "crowd" {
 	agent = "sleeper"
 	model_profile = "default"
 	max_concurrent_runs = 512
 	max_queued_runs = 1000
+	max_runs_hour = 0
+	max_model_requests_day = 0
+	max_stored_mb = 0
 }
 """
 # Each turn of POST has tenants of its own, so that it begins with short queues.
@@ -51,6 +57,9 @@ TENANT = """tenant "post%d" {
 	model_profile = "default"
 	max_concurrent_runs = 1
 	max_queued_runs = 100000
+	max_runs_hour = 0
+	max_model_requests_day = 0
+	max_stored_mb = 0
 }
 """
 TENANTS_A_TURN, TURNS = 4, 4

@@ -41,6 +41,8 @@ tenant "bench" {
 	model_profile = "default"
 	max_wall_seconds = 1000
 	max_streams = 10000
+	max_runs_hour = 0
+	max_stored_mb = 0
 }
 """
 # Asks again and again, and says when it heard of each answer.

@@ -30,6 +30,9 @@ TENANT = """tenant "bench%d" {
 	model_profile = "default"
 	max_concurrent_runs = 1
 	max_queued_runs = 100000
+	max_runs_hour = 0
+	max_model_requests_day = 0
+	max_stored_mb = 0
 }
 """
 # Each turn of POST has tenants of its own, so that it begins with queues as short as a user's.
