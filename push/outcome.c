@@ -32,7 +32,7 @@ uint32_t retry_after(const char *value, size_t n, uint64_t now)
 	uint64_t seconds = 0;
 	while (n > 0 && (*value == ' ' || *value == '\t'))
 		value++, n--;
-	while (n > 0 && strchr(" \t\r\n", value[n - 1]) != NULL)
+	while (n > 0 && memchr(" \t\r\n", value[n - 1], 4) != NULL)
 		n--;
 	if (n == 0 || n >= sizeof text || memchr(value, '\0', n) != NULL)
 		return 0;
