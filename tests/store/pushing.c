@@ -22,6 +22,14 @@ int pushing_setup(void **state)
 	return 0;
 }
 
+int pushing_phone(void **state)
+{
+	if (pushing_setup(state) != 0)
+		return -1;
+	device("acme", "phone", 0);
+	return subscribe("acme", "phone") == ERR_OK ? 0 : -1;
+}
+
 int pushing_teardown(void **state)
 {
 	ask_free(push);
@@ -141,23 +149,7 @@ enum err decided(const char *tenant, const char *run, const char *request)
 
 unsigned cards(const char *tenant, const char *run)
 {
-	struct st_approval_list m = {.tenant = tenant, .run = run, .after = ""};
-	struct st_approvals_are a = {.more = true};
-	static char after[129];
-	unsigned waiting = 0;
-	while (a.more) {
-		struct wire_bytes part;
-		struct st_approval q;
-		bool bad = false;
-		assert_int_equal(FCGI(st_call_approval_list(fcgi, &m, NULL, &a, NULL)), ERR_OK);
-		while (wire_list_next(&a.items, &part, &bad)) {
-			assert_true(st_get_approval(part.p, part.n, &q));
-			waiting += q.status == APPROVAL_PENDING;
-			(void)snprintf(after, sizeof after, "%s", q.request);
-		}
-		m.after = after;
-	}
-	return waiting;
+	return questions_of(tenant, run, NULL, NULL);
 }
 
 /* Beyond the next answer, which comes into the same buffer. */

@@ -17,6 +17,8 @@ enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
 
 /* settable_setup, and the connection of role push; the timer stands a day ahead, so that it may also be set back. */
 int pushing_setup(void **state);
+/* The same, and one device of acme's with push: "phone". */
+int pushing_phone(void **state);
 int pushing_teardown(void **state);
 /* Time passes, for clock and timer. */
 void pass(long long ms);

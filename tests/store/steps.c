@@ -190,3 +190,27 @@ uint64_t figure(const char *name)
 	const char *at = strstr(text, want);
 	return at == NULL ? 0 : strtoull(at + strlen(want), NULL, 10);
 }
+
+unsigned questions_of(const char *tenant, const char *run, const char *request, struct st_approval *out)
+{
+	struct st_approval_list m = {.tenant = tenant, .run = run, .after = ""};
+	struct st_approvals_are a = {.more = true};
+	static char after[129];
+	unsigned waiting = 0;
+	while (a.more) {
+		struct wire_bytes part;
+		struct st_approval q;
+		bool bad = false;
+		assert_int_equal(FCGI(st_call_approval_list(fcgi, &m, NULL, &a, NULL)), ERR_OK);
+		while (wire_list_next(&a.items, &part, &bad)) {
+			assert_true(st_get_approval(part.p, part.n, &q));
+			waiting += q.status == APPROVAL_PENDING;
+			if (out != NULL && strcmp(q.request, request) == 0)
+				*out = q;
+			(void)snprintf(after, sizeof after, "%s", q.request);
+		}
+		assert_false(bad);
+		m.after = after;
+	}
+	return waiting;
+}

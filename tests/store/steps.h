@@ -30,6 +30,8 @@ enum err consume(const char *run, struct st_cap_is *a);
 enum err append(const char *run, const char *type, size_t size, unsigned times, struct st_events_taken *a);
 /* One question of an agent, over that connection of the gateway's. */
 enum err ask_person(struct ask *a, const char *run, const struct st_agent_event *q);
+/* How many of a run's questions wait, and the one of this id (out may be NULL). */
+unsigned questions_of(const char *tenant, const char *run, const char *request, struct st_approval *out);
 /* A device of tenant acme whose token has this public id. */
 void deciding_device(const char *token_id);
 /* A figure of METRICS, named with its labels; 0 where there is none. */

@@ -282,18 +282,10 @@ static void devices(void **state)
 	assert_int_equal(findings(), 0);
 }
 
-static int setup(void **state)
-{
-	if (pushing_setup(state) != 0)
-		return -1;
-	device("acme", "phone", 0);
-	return subscribe("acme", "phone") == ERR_OK ? 0 : -1;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(minute), cmocka_unit_test(hour),      cmocka_unit_test(restarts), cmocka_unit_test(steps),
 	    cmocka_unit_test(nobody), cmocka_unit_test(everybody), cmocka_unit_test(devices)};
-	return cmocka_run_group_tests(tests, setup, pushing_teardown);
+	return cmocka_run_group_tests(tests, pushing_phone, pushing_teardown);
 }

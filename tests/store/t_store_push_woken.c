@@ -117,16 +117,8 @@ static void wakes(void **state)
 	assert_int_equal(done(&a, PUSH_SENT, 0), ERR_OK);
 }
 
-static int setup(void **state)
-{
-	if (pushing_setup(state) != 0)
-		return -1;
-	device("acme", "phone", 0);
-	return subscribe("acme", "phone") == ERR_OK ? 0 : -1;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(wakes), cmocka_unit_test(full)};
-	return cmocka_run_group_tests(tests, setup, pushing_teardown);
+	return cmocka_run_group_tests(tests, pushing_phone, pushing_teardown);
 }
