@@ -16,7 +16,8 @@ refund kill gateway,kill fcgi
 deaf lost wake-up
 hasty power cut
 trusting in recovery
-swayed kill fcgi,kill gateway'
+swayed kill fcgi,kill gateway
+forgetful kill fcgi'
 
 # A terminal state is committed before the box is gone.
 break_early() { sed -i '/^void run_cancel(/,/^}/ s/^	r->revoked = true;.*/&\n	if (r->boxes != 0) {\n		run_settle(app, r);\n		return;\n	}/' steward/run.c; }
@@ -38,6 +39,9 @@ break_trusting() { sed -i '/^	flush_earlier_life(s->dir);/d' store/env.c; }
 break_swayed() {
 	sed -i '/^static enum err open_question(/,/^}/ s/^	e = approval_step(.*/&\n	if (e == ERR_ALREADY_DECIDED) {\n		q->status = APPROVAL_PENDING;\n		e = ERR_OK;\n	}/' store/op_approvals.c
 }
+
+# Who comes back to a stream is told everything again.
+break_forgetful() { sed -i '/^void stream_answer(/,/^}/ s/\.after = cursor .*/.after = 0};/' handlers/stream.c; }
 
 bad=0 seen=0
 while read -r name faults; do

@@ -13,11 +13,13 @@ import argparse, collections, json, os, random, shutil, signal, socket, subproce
 import urllib.request
 from checker import *
 from faults import *
+from following import *
 from load import *
 
 BUILD = os.environ.get("PINFOLD_BUILD", os.path.join(TOP, "build-check"))
 CLIENTS = (("red", 1), ("red", 2), ("blue", 3), ("blue", 4), ("green", 5))
 PEOPLE = (("red", "p1"), ("red", "p2"), ("green", "p3"))  # nobody answers blue's agents
+FOLLOWERS = (("red", "s1"), ("blue", "s2"), ("blue", "s3"), ("green", "s4"))
 SERVES, SETTLES = 90, 180  # seconds, far beyond what either takes
 
 
@@ -35,7 +37,7 @@ class Chaos:
         os.makedirs(self.look + "/journals")
         os.makedirs(self.root, mode=0o711)
         self.port = self.free_port()
-        self.up, self.tokens, self.clients = None, {}, []
+        self.up, self.tokens, self.clients, self.followers = None, {}, [], []
         self.machine, self.control = Machine(self.root), Control(self.root)
         self.checker = Checker(self.look)
         self.caused, self.back, self.missed = collections.Counter(), collections.defaultdict(list), collections.Counter()
@@ -101,6 +103,8 @@ class Chaos:
         self.most = {d: self.machine.descriptors(self.machine.pid(d)) + (3 if d == "sandboxd" else 60) for d in DAEMONS}
         self.clients = [Client(self.port, self.tokens[t], t, self.look + "/journals", f"{n}", self.warden) for t, n in CLIENTS]
         self.clients += [Person(self.port, bearer, t, self.look + "/journals", n, self.warden) for t, n, bearer in devices]
+        self.followers = [Follower(self.port, self.tokens[t], t, self.look + "/journals", n, self.warden) for t, n in FOLLOWERS]
+        self.clients += self.followers
         for c in self.clients:
             c.start()
 
@@ -127,7 +131,7 @@ class Chaos:
     def load(self, on):
         for c in self.clients:
             (c.go.set if on else c.go.clear)()
-        if not on and not wait_for(lambda: all(c.idle.is_set() for c in self.clients), SERVES):
+        if not on and not wait_for(lambda: all(c.idle.is_set() for c in self.clients if c not in self.followers), SERVES):
             raise Failure("a client's request was not answered")
 
     def open_runs(self):
@@ -195,6 +199,8 @@ class Chaos:
         self.control.clear()
         if not wait_for(self.settled, SETTLES, 0.1):
             self.violations.append((LEFT, f"the instance does not come to rest: {self.open_runs()} runs are open; {self.machine.look()} is not {self.before}"))
+        elif not wait_for(lambda: all(c.idle.is_set() for c in self.followers), SERVES):
+            self.violations.append((UNTRUE, "every run has ended, and a stream has not"))
         rested = time.monotonic() - began
         self.snapshot()
         self.violations += self.checker.look()
@@ -250,7 +256,8 @@ class Chaos:
             rested, looked = self.examine()
             runs = sum(t.created for t in self.checker.told.values())
             print(f"  at rest after {rested:.1f} s, looked at in {looked:.1f} s: {runs} runs acknowledged, {sum(self.checker.upstream.values())} model "
-                  f"calls, {len(self.checker.decided)} decisions acknowledged, {self.checker.heard} heard, {len(self.violations)} violations", flush=True)
+                  f"calls, {len(self.checker.decided)} decisions acknowledged, {self.checker.heard} heard, "
+                  f"{self.checker.followed['runs']} followed over {self.checker.followed['breaks']} breaks, {len(self.violations)} violations", flush=True)
         self.last_look()
 
     def report(self, why):

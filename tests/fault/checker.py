@@ -10,6 +10,7 @@ FOLDER holds dump.txt, files.json (the files of the store's blobs: size and time
 machine.json (before and now: what machine.py sees), journals/, model.log, audit/, shown.json (usage as shown).
 """
 import collections, hashlib, json, os, re, sys
+from following import ENDS
 from rows import Store, states
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -25,6 +26,7 @@ class Told:
     def __init__(self):
         self.tenant = self.key = self.nonce = self.ended = self.cancelled = None
         self.most, self.created, self.deleting, self.deleted, self.seen = None, False, False, False, []
+        self.followed = []
 
 
 class Checker:
@@ -39,6 +41,7 @@ class Checker:
         self.finished = {}  # run: its final record at an earlier look
         self.decided, self.tried = {}, collections.defaultdict(set)  # (run, request): what was acknowledged, what was asked for
         self.heard, self.finished_heard = 0, set()
+        self.followed = collections.Counter()  # what followers saw: runs, events, breaks
         self.store = None   # as it was at the last look
 
     def bad(self, kind, text):
@@ -91,7 +94,7 @@ class Checker:
             if j["key"] is not None:
                 if self.keys.setdefault((tenant, j["key"]), run) != run:
                     self.bad(DOUBLE, f"{name}: key {j['key']} named run {self.keys[tenant, j['key']]}, then run {run}")
-        elif what in ("show", "events", "artifacts", "cancel") and status == 404 and t.created and not t.deleting:
+        elif what in ("show", "events", "artifacts", "cancel", "follow") and status == 404 and t.created and not t.deleting:
             self.bad(LOST, f"{name}: run {run} was acknowledged and is unknown to {what}")
         elif what == "show" and status == 200 and j["state"] in ("completed", "failed", "cancelled"):
             now = (j["state"], j["reason"], j["finished"], j["error"], j["used"])
@@ -117,6 +120,8 @@ class Checker:
                 self.bad(UNTRUE, f"{name}: question {key} was decided with {asked['decision']}, and the answer is {now}")
         elif what == "events" and status == 200:
             self.take_events(run, t, j["seen"])
+        elif what == "follow" and status == 204:
+            self.take_followed(name, run, t, j)
         elif what == "list" and status == 200:
             self.take_list(name, tenant, set(j["found"]), asked["t"])
         if status == -1:
@@ -130,6 +135,16 @@ class Checker:
             self.bad(LOST, f"run {run}: events that were read before are others now")
         if len(seen) > len(t.seen):
             t.seen = seen
+
+    def take_followed(self, name, run, t, j):
+        """To its end, over however many connections: each event once, in order, and nothing behind the terminal one."""
+        seen, ends = j["seen"], [s for s, _, kind in j["seen"] if kind in ENDS]
+        self.followed.update(runs=1, events=len(seen), breaks=j["breaks"])
+        if [s for s, _, _ in seen] != list(range(1, len(seen) + 1)):
+            self.bad(UNTRUE, f"{name}: the stream of run {run} told sequences {[s for s, _, _ in seen]}")
+        if ends != [len(seen)]:
+            self.bad(LOST, f"{name}: the stream of run {run} was over after {seen[-1:]}, its ends are {ends}")
+        t.followed.append([[s, i] for s, i, _ in seen])
 
     def take_list(self, name, tenant, found, since):
         """What was acknowledged to this client itself, before it asked."""
@@ -224,6 +239,9 @@ class Checker:
         for s, i in t.seen:
             if ids.get(s) != i:
                 self.bad(LOST, f"run {run}: event {s} was read as {i} and is {ids.get(s)}")
+        for seen in t.followed:
+            if seen != [[s, e["event_id"]] for s, e in events]:
+                self.bad(LOST, f"run {run}: its stream told {seen}, and its events are {[(s, e['event_id']) for s, e in events]}")
 
     def take_agent(self, run, sequence, data, events):
         self.marks[run].add(data["mark"])
