@@ -246,9 +246,9 @@ static uint8_t masks(struct out *o, const char *word)
 	static const char *const words[] = {
 	    [MASK_QUESTIONS] = "questions", [MASK_EVENTS] = "events", [MASK_NONE] = "none"};
 
-	for (uint8_t i = 0; i < sizeof words / sizeof *words; i++)
+	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
 		if (strcmp(word, words[i]) == 0)
-			return i;
+			return (uint8_t)i;
 	complain(o, "mask_secrets must be questions, events or none");
 	return MASK_QUESTIONS;
 }
