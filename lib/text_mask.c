@@ -33,7 +33,7 @@ static const struct row {
 	size_t least;
 } rows[] = {
 #define WORD WORD_
-#define MASK(kind_, what_, class_, least_) {kind_, what_, sizeof what_ - 1, CLASS_##class_, least_},
+#define MASK(kind_, what_, class_, least_) {kind_, what_, sizeof(what_) - 1, CLASS_##class_, least_},
     TEXT_MASKS(MASK)
 #undef MASK
 #undef WORD

@@ -75,7 +75,7 @@ static void wait_a_little(int out, int control, uint64_t ms, bool *stands)
 	if (p[0].revents & (POLLHUP | POLLERR | POLLNVAL))
 		_exit(1);
 	uint8_t said[64];
-	ssize_t n = p[0].revents & POLLIN ? read(control, said, sizeof said) : 0;
+	ssize_t n = stands != NULL && p[0].revents & POLLIN ? read(control, said, sizeof said) : 0;
 	if (n > 0)
 		*stands = said[n - 1] != 0;
 }
