@@ -191,7 +191,12 @@ static void each_its_end(void **state)
 	assert_true(listed("same").next_expires_at == now + HOUR); /* not longer without a word */
 	assert_int_equal(made(PRINCIPAL_API, "short", 0), ERR_OK);
 	assert_int_equal(rotate_as(PRINCIPAL_API, "short", two, now + HOUR), ERR_OK);
+	assert_int_equal(made(PRINCIPAL_API, "lease", now + HOUR), ERR_OK);
+	assert_int_equal(rotate_as(PRINCIPAL_API, "lease", two, now + 3 * HOUR), ERR_OK);
+	assert_int_equal(promote("lease"), ERR_OK);
+	assert_true(listed("lease").expires_at == now + 3 * HOUR);
 	set_clock(2 * HOUR);
+	assert_int_equal(worth("lease", two), ERR_OK);
 	assert_int_equal(worth("phone", one), ERR_DEVICE_EXPIRED);
 	assert_int_equal(worth("phone", two), ERR_OK);
 	assert_true(decides("phone"));
