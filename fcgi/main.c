@@ -7,6 +7,8 @@
  */
 #include "fcgi/pool.h"
 #include "fcgi/streams.h"
+#include "fcgi/tell.h"
+#include "handlers/counts.h"
 #include "handlers/known.h"
 #include "handlers/source.h"
 #include "lib/chan.h"
@@ -84,7 +86,8 @@ int main(void)
 		fatal("cannot make a descriptor: %m");
 	app.known = known_new();
 	app.sources = sources_new(conf.global.auth_failures_per_minute);
-	if (app.known == NULL || app.sources == NULL)
+	app.counts = counts_new();
+	if (app.known == NULL || app.sources == NULL || app.counts == NULL)
 		fatal("no memory");
 	pool.app = &app;
 	pool.store_path = store;
@@ -107,6 +110,8 @@ int main(void)
 	pool_init(&pool);
 	if (!streams_start(pool.streams, &pool))
 		fatal("cannot start the thread of the streams: %m");
+	if (!tell_start(&app, store))
+		fatal("cannot start the thread that tells what is counted: %m");
 	pool_run(&pool);
 	/* Threads may still hold requests; there is nothing to save, and nothing to free that exit does not. */
 	_exit(0);

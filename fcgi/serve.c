@@ -8,6 +8,7 @@
 #include "fcgi/pool.h"
 #include "fcgi/reply.h"
 #include "fcgi/streams.h"
+#include "handlers/counts.h"
 #include "handlers/dispatch.h"
 #include "lib/ask.h"
 #include "lib/chan.h"
@@ -249,6 +250,7 @@ static bool answer(struct worker *w, struct conn *c, FCGX_Request *fr)
 		write_bounded(w);
 	dispatch(w->pool->app, w->ask, &in, &rp);
 	log_outcome(&in, &rp);
+	counts_answered(w->pool->app->counts, &rp);
 	/* An answer that is no stream's beginning leaves no place taken. */
 	if (w->stream != NULL && (rp.failed || rp.status != 200))
 		serve_stream(w, -1);

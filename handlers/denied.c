@@ -5,6 +5,7 @@
 #include "handlers/denied.h"
 #include "gen/audit.h"
 #include "gen/store_msg.h"
+#include "handlers/counts.h"
 #include "handlers/source.h"
 #include "lib/ask.h"
 #include "lib/num.h"
@@ -35,14 +36,8 @@ void denied_note(struct ask *ask, const struct arrival *in, const struct princip
 				  .request_id = in->id,
 				  .subject = subject,
 				  .code = (uint16_t)e};
-	static const enum err told[] = {ERR_UNAUTHORIZED,         ERR_FORBIDDEN,         ERR_TENANT_MISMATCH,
-					ERR_DEVICE_EXPIRED,       ERR_DEVICE_REQUIRED,   ERR_CROSS_ORIGIN_REFUSED,
-					ERR_INVALID_PAIRING_CODE, ERR_TOO_MANY_ATTEMPTS, ERR_TOO_MANY_FAILURES};
-	bool one = false;
-	for (size_t i = 0; i < sizeof told / sizeof *told; i++)
-		one = one || told[i] == e;
 	bool burst = e == ERR_TOO_MANY_FAILURES;
-	if (!one || !may_say(burst ? &bursts : &denials, &m.suppressed))
+	if (!counts_denial(e) || !may_say(burst ? &bursts : &denials, &m.suppressed))
 		return;
 	/* Who it was is what the administrator can do something about then. */
 	char from[SOURCE_TEXT];

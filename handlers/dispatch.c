@@ -120,6 +120,7 @@ void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, 
 		reply_not_allowed(rp, found.allow);
 		return;
 	}
+	rp->route = found.route; /* of a static table */
 	own_arena struct arena arena;
 	arena_init(&arena, REQUEST_ARENA);
 	struct principal who = {0};

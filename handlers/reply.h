@@ -42,8 +42,9 @@ struct reply {
 	const char *request_id;
 	unsigned status; /* 0: nothing was sent yet */
 	enum err error;
-	bool failed; /* the peer is gone */
-	bool lacked; /* an answer could not be composed; error says why */
+	const struct route *route; /* NULL: no row of the API fits */
+	bool failed;               /* the peer is gone */
+	bool lacked;               /* an answer could not be composed; error says why */
 };
 
 void reply_init(struct reply *rp, struct reply_out out, const char *request_id);

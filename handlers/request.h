@@ -102,6 +102,7 @@ struct app {
 	int empty;               /* a descriptor of nothing, for questions that need none */
 	struct known *known;     /* of authority.c; NULL: stored is asked first, always */
 	struct sources *sources; /* who presented wrong credentials; NULL: nobody is counted */
+	struct counts *counts;   /* NULL: nothing is counted */
 	/* Of the event streams; NULL: there are none. */
 	void (*figures)(void *ctx, struct stream_figures *out);
 	void *figures_ctx;

@@ -10,6 +10,7 @@
 #include "lib/ask.h"
 #include "lib/buf.h"
 #include "lib/conf.h"
+#include "lib/hist.h"
 #include "lib/names.h"
 #include "lib/secret.h"
 #include "steward/checks.h"
@@ -90,6 +91,7 @@ struct run {
 	uint64_t waits_since; /* its wall time stands still since then */
 	uint64_t freeze_at;   /* its agent is frozen then */
 	uint64_t look_at;     /* the store is asked then whether it waits */
+	uint64_t asked_at;    /* timer_ms when its box was asked for */
 	bool frozen;
 	bool revoked, cancelled, restart;
 	uint64_t cancel_at; /* timer_ms */
@@ -143,7 +145,10 @@ struct app {
 	uint64_t store_quiet_until; /* the store was away: it is not asked again before */
 	struct tale *tales;         /* what is still to be told (tell.c), the oldest first */
 	size_t ntales, tales_bytes;
-	bool tale_asked; /* the first of them, without an answer */
+	bool tale_asked;                    /* the first of them, without an answer */
+	struct hist spawned[BOX_CHECK + 1]; /* by enum box_kind: how long it took */
+	uint64_t not_spawned[BOX_CHECK + 1];
+	bool figures_due; /* they are not what the store was told last */
 	struct queue queue;
 	struct run *runs[MAX_RUNS];
 	size_t nruns;

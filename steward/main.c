@@ -161,6 +161,7 @@ int main(void)
 	log_info("ready, %u boxes, %zu of before", app.slots, app.nstrays);
 	for (;;) {
 		(void)tell_all(&app);
+		tell_figures(&app);
 		sweep(&app, timer_ms());
 		tick();
 		launch_queued(&app);

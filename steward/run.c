@@ -176,7 +176,8 @@ static void spawn(struct app *app, struct run *r)
 	r->boxes |= bit(kind);
 	r->cpu_us = r->peak_bytes = r->forks_refused = 0;
 	r->again = 0;
-	r->deadline = r->allowed = timer_ms() + WAIT_ANSWER;
+	r->asked_at = timer_ms();
+	r->deadline = r->allowed = r->asked_at + WAIT_ANSWER;
 	control_spawn(app, r, kind, wall, r->bundle_fd, *result);
 	/* Cancelled while it waited for a place: the box would be killed at once; this path is not taken,
 	 * since a cancel without a box settles directly. */
@@ -258,6 +259,8 @@ void run_spawned(struct app *app, struct run *r, enum box_kind kind)
 	tell_box(app, AUDIT_SANDBOX_SPAWN, r->tenant, r->run, kind);
 	if (kind != steps[r->step].kind || (r->step != STEP_SPAWN_WORK && r->step != STEP_SPAWN_CHECK))
 		return;
+	hist_add(&app->spawned[kind], 1000 * (timer_ms() - r->asked_at));
+	app->figures_due = true;
 	drop_fd(&r->bundle_fd);
 	if (kind == BOX_WORK) {
 		enter(r, STEP_WORK, 1000 * (uint64_t)r->wall_seconds + WAIT_BACKSTOP);
@@ -277,6 +280,8 @@ void run_refused(struct app *app, struct run *r, enum box_kind kind, uint16_t co
 	if (kind != steps[r->step].kind || (r->step != STEP_SPAWN_WORK && r->step != STEP_SPAWN_CHECK))
 		return;
 	r->boxes &= ~bit(kind);
+	app->not_spawned[kind]++;
+	app->figures_due = true;
 	log_warn("run %s: sandboxd refuses a box: %s (%s)", r->run, err_code((enum err)code), detail);
 	if (code == ERR_SANDBOX_CAPACITY && !r->cancelled && timer_ms() < r->spawn_until) {
 		r->again = timer_ms() + RETRY_STORE;

@@ -128,6 +128,7 @@ static void subscribe(struct app *app)
 	struct st_ok answer;
 	enum err e = tell_heard(app, st_call_subscribe(app->subscription, &m, NULL, &answer, NULL));
 	app->subscribed = e == ERR_OK;
+	app->figures_due = true; /* it may be another store */
 	if (e == ERR_OK) {
 		app->resync_at = timer_ms(); /* what happened in between is in the store */
 	} else {

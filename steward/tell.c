@@ -3,6 +3,7 @@
  * own: one whose answer was lost is told again under its operation id, so that no event is there twice.
  */
 #include "steward/tell.h"
+#include "gen/metrics.h"
 #include "gen/store_msg.h"
 #include "lib/chan.h"
 #include "lib/die.h"
@@ -10,6 +11,7 @@
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/token.h"
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +142,39 @@ void tell_box(struct app *app, enum audit_event event, const char *tenant, const
 {
 	const struct tale t = {.what = TALE_BOX, .audit = event, .kind = kind};
 	tale(app, &t, tenant, run, NULL);
+}
+
+static void put_figure(struct wire_list *l, enum metric m, enum box_kind kind, const uint64_t *v, size_t n)
+{
+	uint64_t be[HIST_BOUNDS + 2];
+	for (size_t i = 0; i < n; i++)
+		be[i] = htobe64(v[i]);
+	const struct st_figure f = {.metric = (uint8_t)m,
+				    .labels = kind == BOX_WORK ? "agent" : "check",
+				    .values = {(const uint8_t *)be, (uint32_t)(n * sizeof *be)}};
+	uint8_t *p = wire_list_room(l, ST_MAX_FIGURE);
+	size_t used = p != NULL ? st_put_figure(p, ST_MAX_FIGURE, &f) : 0;
+	if (used > 0)
+		wire_list_add(l, used);
+}
+
+void tell_figures(struct app *app)
+{
+	uint8_t items[2048];
+	struct wire_list l = {.p = items, .cap = sizeof items};
+	struct st_ok answer;
+	if (!app->figures_due || tell_quiet(app))
+		return;
+	for (enum box_kind kind = BOX_WORK; kind <= BOX_CHECK; kind++) {
+		uint64_t v[HIST_BOUNDS + 2];
+		memcpy(v, app->spawned[kind].n, sizeof app->spawned[kind].n);
+		v[HIST_BOUNDS + 1] = app->spawned[kind].sum_us;
+		put_figure(&l, METRIC_SPAWN_SECONDS, kind, v, HIST_BOUNDS + 2);
+		put_figure(&l, METRIC_SPAWNS_REFUSED_TOTAL, kind, &app->not_spawned[kind], 1);
+	}
+	const struct st_figures m = {.items = wire_list_done(&l)};
+	enum err e = tell_heard(app, st_call_figures(app->store, &m, NULL, &answer, NULL));
+	app->figures_due = e == ERR_STORE_UNAVAILABLE;
 }
 
 bool tell_renew(struct app *app, const struct run *r)

@@ -15,6 +15,8 @@ void tell_phase(struct app *app, const struct run *r, enum run_phase phase);
 void tell_event(struct app *app, const struct run *r, const char *type, struct buf *data);
 /* Into the audit log: what happened to a box. tenant may be "" where it is not known. */
 void tell_box(struct app *app, enum audit_event event, const char *tenant, const char *run, enum box_kind kind);
+/* What is counted here, where it has changed and the store answers. */
+void tell_figures(struct app *app);
 /* Tells what is still to be told. False: the store is away, and something is left. */
 bool tell_all(struct app *app);
 /* When tell_all has something to do; 0: nothing is left. */

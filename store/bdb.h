@@ -36,6 +36,7 @@ struct store {
 	uint64_t leapt;                  /* timer_ms of the clock's last leap forward; 0: none */
 	uint64_t commits, flushes, looked;
 	struct figures figures;
+	struct hist flush;
 	struct queues queues;
 	/* Files of blobs that committed transactions stopped naming; removed behind the next flush. */
 	uint8_t unused[STORE_UNUSED][32];

@@ -124,7 +124,8 @@ static bool add_log(void *with, const char *name, uint64_t size)
 void store_stat(struct store *s, struct store_stats *out)
 {
 	DB_LOG_STAT *log = NULL;
-	*out = (struct store_stats){.commits = s->commits, .flushes = s->flushes, .figures = s->figures};
+	*out = (struct store_stats){
+	    .commits = s->commits, .flushes = s->flushes, .figures = s->figures, .flush = s->flush};
 	for (int i = 0; i < RUN_STATE__COUNT; i++)
 		out->runs += (uint64_t)s->figures.runs[i];
 	if (s->env->log_stat(s->env, &log, 0) == 0) {

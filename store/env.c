@@ -328,7 +328,12 @@ void store_flush(struct store *s)
 {
 	if (!s->unflushed)
 		return;
+	struct timespec before, after;
+	(void)clock_gettime(CLOCK_MONOTONIC, &before);
 	int ret = s->env->log_flush(s->env, NULL);
+	(void)clock_gettime(CLOCK_MONOTONIC, &after);
+	hist_add(&s->flush,
+		 (uint64_t)((after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000));
 	/* Commits in memory that are not on disk: nobody may see them. The next start recovers. */
 	if (ret != 0)
 		fatal("the store's log could not be flushed: %s", db_strerror(ret));

@@ -20,6 +20,7 @@ struct store_stats {
 	uint64_t data_bytes, log_files, log_files_bytes, free_bytes, floor_bytes, checkpoint_at;
 	bool ballast;
 	struct figures figures;
+	struct hist flush;
 };
 
 /* What a failed call is told as, by its errno: a store that lacks anything but room on its disk is not available, for

@@ -136,6 +136,7 @@ static enum err op_run_create(struct txn *t, const struct st_run_create *m, int 
 				    .model = m->model,
 				    .fingerprint = m->fingerprint,
 				    .created_at = t->now,
+				    .phase_at = t->now,
 				    .max_steps = m->max_steps,
 				    .wall_seconds = m->wall_seconds,
 				    .approval_wait_seconds = m->approval_wait_seconds,

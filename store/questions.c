@@ -119,6 +119,9 @@ enum err question_step(struct txn *t, const char *tenant, const char *run, struc
 		return e;
 	q->status = (uint8_t)to;
 	q->decided_at = t->now;
+	/* The others were never a person's. */
+	if (ev != APPROVAL_EV_GRANT && ev != APPROVAL_EV_REJECT)
+		figures_took(&t->adds.waits[to], q->requested_at, t->now);
 	approval_put(t, tenant, run, request, q);
 	r->pending -= r->pending > 0;
 	push_over(t, tenant, run, request);

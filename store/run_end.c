@@ -13,11 +13,19 @@ void run_state_answer(struct st_run_state *a, const struct rec_run *r, bool chan
 	*a = (struct st_run_state){.state = r->state, .phase = r->phase, .changed = changed};
 }
 
+static void phase_left(struct txn *t, const struct rec_run *r)
+{
+	if (r->phase < PHASE__COUNT)
+		figures_took(&t->adds.phases[r->phase], r->phase_at, t->now);
+}
+
 void run_phase(struct txn *t, const char *tenant, const char *run, struct rec_run *r, enum run_phase phase)
 {
 	own_buf struct buf b;
 	struct jw w;
+	phase_left(t, r);
 	r->phase = (uint8_t)phase;
+	r->phase_at = t->now;
 	buf_init(&b, 256);
 	jw_init(&w, &b);
 	jw_open(&w, '{');
@@ -51,6 +59,7 @@ void run_end(struct txn *t, const char *tenant, const char *run, struct rec_run 
 	char type[64];
 	own_buf struct buf b;
 	struct jw w;
+	phase_left(t, r);
 	capability_del(t, tenant, run);
 	questions_end(t, tenant, run, r, "the run has ended");
 	if (r->state == RUN_CANCELLED) {

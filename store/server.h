@@ -4,6 +4,7 @@
  */
 #ifndef STORE_SERVER_H
 #define STORE_SERVER_H
+#include "gen/metrics.h"
 #include "gen/store_msg_on.h"
 #include "lib/conf.h"
 #include "lib/pace.h"
@@ -59,6 +60,12 @@ struct answer {
 	bool early; /* does not wait for the flush */
 };
 
+/* What a role said with FIGURES. */
+struct told {
+	uint8_t *p;
+	uint32_t n, room;
+};
+
 enum { REFUSALS = 256 }; /* more than the highest number of errors.tab */
 
 struct server {
@@ -81,6 +88,7 @@ struct server {
 	uint64_t owed_since;        /* timer_ms */
 	uint32_t retry_after;       /* of the refusal that is being answered; 0: not known */
 	uint64_t refused[REFUSALS]; /* since the start, by enum err */
+	struct told told[METRIC_BY__COUNT];
 	uint8_t frame[ST_MAXFRAME], in[ST_MAXFRAME + 1], page[STORE_PAGE];
 };
 

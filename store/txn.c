@@ -150,6 +150,16 @@ void figures_add(struct figures *to, const struct figures *adds)
 	to->pushes_failed += adds->pushes_failed;
 	to->pushes_held += adds->pushes_held;
 	to->pushes_evicted += adds->pushes_evicted;
+	for (int i = 0; i < COURSE_STATE__COUNT; i++)
+		hist_merge(&to->phases[i], &adds->phases[i]);
+	for (int i = 0; i < APPROVAL_STATE__COUNT; i++)
+		hist_merge(&to->waits[i], &adds->waits[i]);
+}
+
+void figures_took(struct hist *h, uint64_t since, uint64_t now)
+{
+	if (since != 0 && since <= now)
+		hist_add(h, 1000 * (now - since));
 }
 
 void txn_free(struct txn *t)

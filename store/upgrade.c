@@ -132,13 +132,21 @@ static enum err index_waiting(struct store *s)
 	return enter_rows(s, T_APPROVAL, waits, enter_waiting);
 }
 
+/* Form 4: records that form 3 cannot read, and nothing to be done to those there are. */
+static enum err nothing(struct store *s)
+{
+	(void)s;
+	return ERR_OK;
+}
+
 /* A new form is a row here, and SCHEMA. */
 static const struct {
 	uint32_t to;
 	const char *what;
 	enum err (*step)(struct store *s);
 } steps[] = {{2, "an index of runs that have ended", index_ended},
-	     {3, "an index of questions that wait", index_waiting}};
+	     {3, "an index of questions that wait", index_waiting},
+	     {4, "when a run's phase began", nothing}};
 
 static struct meta load(struct store *s)
 {

@@ -15,6 +15,7 @@ run() { # generator, file
 	routes) $awk -v out=h -f "$src/tools/gen-routes.awk" "$2" ;;
 	fsm) $awk -v out=c -f "$src/tools/gen-fsm.awk" "$src/spec/errors.tab" "$2" ;;
 	audit) $awk -v out=c -f "$src/tools/gen-audit.awk" "$2" ;;
+	metrics) $awk -v out=c -f "$src/tools/gen-metrics.awk" "$2" ;;
 	limits) $awk -v out=h -f "$src/tools/gen-limits.awk" "$src/spec/routes.tab" "$src/spec/schema.tab" "$2" ;;
 	openapi) $awk -v out=json -f "$src/tools/gen-openapi.awk" "$src/spec/errors.tab" "$src/spec/routes.tab" "$src/spec/schema.tab" \
 		"$src/spec/limits.tab" "$src/spec/reasons.tab" "$2" ;;
@@ -68,6 +69,20 @@ takes schema "$src/spec/schema.tab"
 takes limits "$src/spec/limits.tab"
 takes openapi "$src/spec/responses.tab"
 takes audit "$src/spec/audit.tab"
+
+takes metrics "$src/spec/metrics.tab"
+fig() { tr '|' "$TAB" | refuses metrics "$1"; }
+echo 'pinfold_x_total|counter|stored|-' | fig 'separated by one tab'
+echo 'other_x|gauge|stored|-|X.' | fig 'bad name'
+printf 'pinfold_x|gauge|stored|-|X.\npinfold_x|gauge|fcgi|-|X.\n' | fig 'there twice'
+echo 'pinfold_x|counter|stored|-|X.' | fig 'ends in _total'
+echo 'pinfold_x_total|gauge|stored|-|X.' | fig 'ends in _total'
+echo 'pinfold_x|histogram|stored|-|X.' | fig 'histogram is of seconds'
+echo 'pinfold_x|summary|stored|-|X.' | fig 'unknown type'
+echo 'pinfold_x|gauge|push|-|X.' | fig 'unknown process'
+echo 'pinfold_x_seconds|histogram|stored|le|X.' | fig 'bad label'
+echo 'pinfold_x|gauge|stored|a,b,c,d|X.' | fig 'more than 3'
+echo 'pinfold_x|gauge|stored|-|No stop' | fig 'help is a sentence'
 
 field='field|why|str|keep'
 ev() { printf '%s\n' "$field"; cat; }

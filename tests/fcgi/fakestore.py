@@ -6,6 +6,8 @@ QUEUED, RUNNING, CANCELLING, COMPLETED, FAILED, CANCELLED = range(6)
 UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, NOT_TERMINAL, QUEUE_FULL, STORAGE_FULL, CONFLICT = 29, 31, 32, 36, 48, 49, 52
 BAD_CODE, NO_DEVICE, NO_QUESTION, NO_GRANT = 131, 134, 76, 146
 NO_PUSH, PUSH_CROWD = 160, 164
+SPEC = os.path.join(os.environ.get("srcdir", os.path.dirname(os.path.abspath(__file__)) + "/../.."), "spec/metrics.tab")
+METRICS = [l.rstrip("\n").split("\t") for l in open(SPEC) if l.strip() and not l.startswith("#")]
 ARTIFACTS = ["request", "events", "checkpoint", "patch", "test_log", "result"]
 
 
@@ -45,6 +47,7 @@ class Store:
     def __init__(self, path):
         self.tokens, self.runs, self.keys, self.requests, self.lock, self.asked = {}, {}, {}, [], threading.Lock(), []
         self.peers, self.full, self.done = [], False, 0  # done: what changes something
+        self.figures = []
         self.codes, self.device_end, self.told = {}, 0, []
         self.notes = []  # for the audit log
         self.waiting, self.busy, self.receipts, self.page = [], False, [], 200  # of the inbox: (asked, run, request, row), in order; (at, id, row)
@@ -146,6 +149,16 @@ class Store:
             if t is None or t[0] != digest:
                 raise Fail(UNAUTHORIZED)
             return 11, Writer().str(t[1]).u8(t[2]).u32(t[4]).str(t[3]), []
+        if number == 107:
+            rest, told = r.bytes(), []
+            while rest:
+                n = int.from_bytes(rest[:4], "big")
+                item, rest = Reader(rest[4:4 + n]), rest[4 + n:]
+                row, labels, values = METRICS[item.u8()], item.str(), item.bytes()
+                words = [f'{k}="{v}"' for k, v in zip(row[3].split(","), labels.split())]
+                told.append(f"{row[0]}{'{' + ','.join(words) + '}' if words else ''} {int.from_bytes(values, 'big')}")
+            self.figures = told
+            return 3, Writer(), []
         if number == 12:
             note = {"event": r.u8()}
             note.update((k, r.str()) for k in ("tenant", "run", "actor", "request", "subject"))
@@ -294,7 +307,7 @@ class Store:
         if number == 50:
             return 51, Writer().bytes(b"".join({x["print"] for x in self.runs.values()})), []
         if number == 87:
-            return 88, Writer().bytes(b"pinfold_runs 1\n"), []
+            return 88, Writer().bytes(b"pinfold_runs 1\n" + "".join(f + "\n" for f in self.figures).encode()), []
         if number == 30:
             x = self.run(r)
             after, most = r.u64(), r.u32() or 170000

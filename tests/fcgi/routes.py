@@ -274,7 +274,8 @@ def figures():
     check("nor without", refused(ask(rig.path, request("GET", "/metrics")), 401, "unauthorized"))
     a = get("/metrics", rig.store.token("main", rights=2))
     check("figures with the right", a.status == 200 and a.body.startswith(b"pinfold_runs 1\n") and b"\npinfold_streams_open 0\n" in a.body and
-          a.headers["content-type"] == "text/plain; version=0.0.4", a)
+          b'\npinfold_http_requests_total{method="GET",route="/metrics",status="4xx"} 3\n' in a.body and
+          b'\npinfold_auth_failures_total{code="forbidden"} ' in a.body and a.headers["content-type"] == "text/plain; version=0.0.4", a)
     a = get("/v1/model-profiles", rig.device)
     check("profiles", a.json == {"profiles": [{"id": "default", "provider": "scripted", "protocol": "openai", "model": "scripted-1",
           "ready": True}]} and b"127.0.0.1" not in a.body, a)

@@ -215,6 +215,51 @@ def profiles():
           or secret[1] in ("default", "openai")), (conf, b))
 
 
+ROWS = {r[0]: r for r in (l.rstrip("\n").split("\t") for l in open(TOP + "/spec/metrics.tab")) if len(r) == 5 and r[0][0] != "#"}
+
+
+def figures_named(values):
+    return {re.sub("_(bucket|sum|count)$", "", n) if re.sub("_(bucket|sum|count)$", "", n) in ROWS else n for n in (k.split("{")[0] for k in values)}
+
+
+def prometheus(text):
+    """The figures of a text that keeps to the format and to spec/metrics.tab, strictly."""
+    values, at, seen, buckets, bad = {}, None, set(), {}, []
+    for line in text.split("\n")[:-1]:
+        m = re.fullmatch(r"# (HELP|TYPE) (\w+) (.+)", line)
+        if m and m[1] == "HELP":
+            bad += [] if m[2] in ROWS and m[2] not in seen and m[3] == ROWS[m[2]][4] else [line]
+            at = m[2]
+            seen.add(at)
+            continue
+        if m:
+            bad += [] if m[2] == at and m[3] == ROWS[at][1] else [line]
+            continue
+        m = re.fullmatch(r'(\w+)(?:\{((?:[a-z]+="[A-Za-z0-9_./{}+-]+",?)+)\})? (\d+(?:\.\d+)?)', line)
+        if m is None or at is None:
+            bad.append(line)
+            continue
+        labels, name = re.findall(r'(\w+)="([^"]*)"', m[2] or ""), m[1]
+        wanted = [] if ROWS[at][3] == "-" else ROWS[at][3].split(",")
+        ends = ("_bucket", "_sum", "_count") if ROWS[at][1] == "histogram" else ("",)
+        if name not in [at + e for e in ends] or [k for k, _ in labels] != wanted + (["le"] if name.endswith("_bucket") else []) or line.split(" ")[0] in values:
+            bad.append(line)
+        value = float(m[3])
+        if name.endswith("_bucket"):
+            row = buckets.setdefault((at, str(labels[:-1])), [])
+            bad += [] if (not row or row[-1] <= value) else [line]
+            row.append(value)
+        elif name.endswith("_count") and ROWS[at][1] == "histogram":
+            bad += [] if buckets[at, str(labels)][-1] == value else [line]
+        values[line.split(" ")[0]] = value
+    check("every line is a figure of the table", not bad and text.endswith("\n"), bad)
+    return values
+
+
+def figure(name, part):
+    return next((v for k, v in prometheus(operator("metrics")).items() if k.startswith(name) and part in k), None)
+
+
 def figures():
     scrape = operator("token", "create", "--metrics").strip()
     check("figures need the right", call("GET", "/metrics", bearer=mine)[0] == 403)
@@ -222,14 +267,7 @@ def figures():
     wait_for(lambda: b'{process="gateway"} 0' not in call("GET", "/metrics", bearer=scrape)[2])
     status, h, text = call("GET", "/metrics", bearer=scrape)
     check("Prometheus text", status == 200 and h["content-type"] == "text/plain; version=0.0.4", h)
-    names = {}
-    for line in text.decode().splitlines():
-        if not line.startswith("#"):
-            m = re.fullmatch(r'([a-z_]+(?:\{[a-z]+="[a-z_]+"\})?) (\d+)', line)
-            if m is None:
-                check("every line is a figure", False, line)
-            else:
-                names[m[1]] = int(m[2])
+    names = prometheus(text.decode())
     check("figures", all(names.get(f'pinfold_process_up{{process="{p}"}}') == 1 for p in ("stored", "fcgi", "gateway", "steward")) and
           names["pinfold_runs_created_total"] >= 0, names)
     check("none of a process that has nothing to do", 'pinfold_process_up{process="push"}' not in names, names)
@@ -237,8 +275,24 @@ def figures():
     made = names["pinfold_runs_created_total"]
     run = create(body())[2]["runId"]
     until(mine, run)
-    now = operator("metrics")
-    check("the operator sees the same", f"pinfold_runs_created_total {made + 1}\n" in now, now)
+    now = prometheus(operator("metrics"))
+    check("the operator sees the same", now["pinfold_runs_created_total"] == made + 1, now)
+    # What the others count is told to the store within a second or so.
+    wait_for(lambda: (figure("pinfold_http_requests_total", 'route="/v1/runs",status="2xx"') or 0) > 0)
+    now = prometheus(operator("metrics"))
+    check("and what fcgi and the steward count", "pinfold_streams_open" in now and now['pinfold_spawn_seconds_count{box="agent"}'] > 0, now)
+    for phase in ("waiting", "staging", "executing", "collecting", "verifying", "cleaning"):
+        check(f"phases that were {phase}", now[f'pinfold_run_phase_seconds_count{{phase="{phase}"}}'] > 0, now)
+    check("flushes were timed", now["pinfold_store_flush_seconds_count"] == now["pinfold_store_flushes_total"], now)
+    was = now.get('pinfold_auth_failures_total{code="unauthorized"}', 0)
+    call("GET", "/v1/runs", bearer=mine[:-1] + "x")
+    call("GET", "/v1/no-such-path-as-" + mine[-8:], bearer=mine)
+    after = prometheus(call("GET", "/metrics", bearer=scrape)[2].decode())
+    check("who is refused is counted", after['pinfold_auth_failures_total{code="unauthorized"}'] > was, after)
+    check("a made-up path has no row of its own", after['pinfold_http_requests_total{method="any",route="none",status="4xx"}'] > 0 and
+          not any("no-such" in k for k in after), after)
+    check("both name the same figures", {k.split("{")[0] for k in now} == {k.split("{")[0] for k in after}, set(now) ^ set(after))
+    check("and all that the table has", {k for k in ROWS} == {k for k in figures_named(after)}, set(ROWS) ^ figures_named(after))
 
 
 FILL = """import json, os, urllib.request

@@ -182,7 +182,7 @@ uint64_t figure(const char *name)
 {
 	struct st_metrics m = {0};
 	struct st_metrics_are a;
-	static char text[64001];
+	static char text[160001];
 	char want[128];
 	assert_int_equal(st_call_metrics(admin, &m, NULL, &a, NULL), ERR_OK);
 	(void)snprintf(text, sizeof text, "\n%.*s", (int)a.text.n, (const char *)a.text.p);

@@ -14,6 +14,7 @@
 #include "gen/course_fsm.h"
 #include "gen/errors.h"
 #include "gen/limits.h"
+#include "gen/metrics.h"
 #include "gen/reasons.h"
 #include "gen/routes.h"
 #include "gen/run_fsm.h"
@@ -147,6 +148,19 @@ static void limits(void)
 #define TENANT(name, field) snprintf(line(), LINE, "limit %s %s tenant %s", group, name, #field);
 #define AGENT(name, field) snprintf(line(), LINE, "limit %s %s agent %s", group, name, #field);
 	LIMIT_ROWS(GROUP, NUMBER, GLOBAL, TENANT, AGENT)
+}
+
+static void figures(void)
+{
+	static const char *const types[] = {"counter", "gauge", "histogram"}, *const by[] = {"stored", "fcgi",
+											     "steward"};
+	for (int i = 0; i < METRIC__COUNT; i++) {
+		const struct metric_row *r = &metrics[i];
+		char *out = line();
+		int n = snprintf(out, LINE, "figure %s %s by %s", r->name, types[r->type], by[r->by]);
+		for (int l = 0; r->labels[l] != NULL; l++)
+			n += snprintf(out + n, (size_t)(LINE - n), " %s", r->labels[l]);
+	}
 }
 
 static void audit(void)
@@ -303,6 +317,7 @@ int main(int argc, char **argv)
 	protocol("record", &rec_protocol, false);
 	limits();
 	audit();
+	figures();
 	run_machine();
 	sandbox_machine();
 	snprintf(line(), LINE, "sandbox rests in %s", sandbox_state_name((enum sandbox_state)SANDBOX_HOME));
