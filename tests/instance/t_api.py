@@ -215,7 +215,7 @@ def profiles():
           or secret[1] in ("default", "openai")), (conf, b))
 
 
-ROWS = {r[0]: r for r in (l.rstrip("\n").split("\t") for l in open(TOP + "/spec/metrics.tab")) if len(r) == 5 and r[0][0] != "#"}
+ROWS = {r[0]: r for r in (l.rstrip("\n").split("\t") for l in open(os.path.dirname(os.path.abspath(__file__)) + "/../../spec/metrics.tab")) if len(r) == 5 and r[0][0] != "#"}
 
 
 def figures_named(values):
