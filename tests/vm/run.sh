@@ -26,7 +26,7 @@ rm -rf --one-file-system "$payload" "$dir/second"
 mkdir -p "$payload/tests" || exit 1
 make -s install DESTDIR="$payload/installed" >"$dir/install.log" 2>&1 || { tail -n 5 "$dir/install.log" >&2; stop_with "make install failed"; }
 [ -x "$payload/installed/usr/sbin/pinfold-sandboxd" ] || stop_with "this build has not the ordinary prefix (--prefix=/usr --sysconfdir=/etc --localstatedir=/var)"
-cp -r "$top/tests/instance" "$top/tests/vm" "$top/tests/patience.py" "$payload/tests/" && cp -r "$top/examples" "$payload/" || exit 1
+cp -r "$top/tests/instance" "$top/tests/vm" "$top"/tests/*.py "$payload/tests/" && cp -r "$top/examples" "$payload/" || exit 1
 printf '%s\n' "$@" >"$payload/only"
 mke2fs -q -t ext4 -d "$payload" "$dir/second" 400M >"$dir/install.log" 2>&1 || stop_with "mke2fs failed; see $dir/install.log"
 
