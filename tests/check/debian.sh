@@ -1,0 +1,21 @@
+#!/bin/sh
+# debian/ is in step with the tree: one version, what configure asks for is what it is built with and what quickstart installs, and
+# one licence.
+cd "${srcdir:-.}" || exit 1
+bad=0
+wrong() {
+	echo "$*"
+	bad=1
+}
+version=$(sed -n 's/^AC_INIT(\[pinfold\], \[\(.*\)\])$/\1/p' configure.ac)
+case $(sed -n '1s/^pinfold (\(.*\)) .*/\1/p' debian/changelog) in
+"$version" | "$version~"* | "$version+"*) ;;
+*) wrong "debian/changelog and configure.ac name different versions" ;;
+esac
+for name in $(grep -oE '\[lib[a-z0-9.-]+-dev\]' configure.ac | tr -d '[]' | sort -u) $(grep -oE 'package lib[a-z0-9.-]+-dev' configure.ac | cut -d' ' -f2 | sort -u); do
+	grep -qE "^ $name( |,|$)" debian/control || wrong "debian/control: not built with $name, which configure asks for"
+	grep -qwF -- "$name" tools/lib/packages.sh || wrong "tools/lib/packages.sh: $name is missing"
+done
+[ "$(sed '1,/^$/d' COPYING | grep .)" = "$(sed '1,/^$/d' debian/copyright | sed '1,/^License: ISC$/d; s/^ \.$//; s/^ //' | sed '1,/^License: ISC$/d' | grep .)" ] ||
+	wrong "debian/copyright: not the licence of COPYING"
+exit $bad
