@@ -42,7 +42,7 @@ inside() { # inside ROOT [WORD...] -- COMMAND...: in a tree, with /proc and /dev
 	shift
 	while [ "$1" != -- ]; do words+=("$1"); shift; done
 	shift
-	unshare -m "${words[@]}" bash -c 'root=$1; shift
+	unshare -m "${words[@]}" bash -c 'root=$1; shift; ip link set lo up
 		mount --make-rprivate / && mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount -t tmpfs tmpfs "$root/tmp" || exit 1
 		exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"' - "$root" "$@"
 }
@@ -78,7 +78,7 @@ if fetch "$build" sh -c 'apt-get build-dep -y -q /src' >"$dir/build-dep.log" 2>&
 	tail -n 15 "$dir/build-dep.log"
 	say FAIL "what it is built with is in $suite"
 fi
-if inside "$build" -n -- sh -c "ip link set lo up 2>/dev/null; cd /src && DEB_BUILD_OPTIONS='parallel=$(nproc)' dpkg-buildpackage -us -uc -b" >"$dir/$suite-built.log" 2>&1; then
+if inside "$build" -n -- sh -c "cd /src && DEB_BUILD_OPTIONS='parallel=$(nproc)' dpkg-buildpackage -us -uc -b" >"$dir/$suite-built.log" 2>&1; then
 	say ok "it builds, and its unit tests pass: $(sed -n 's/^# PASS: *//p' "$dir/$suite-built.log" | tail -n 1) programs"
 else
 	tail -n 40 "$dir/$suite-built.log"
