@@ -183,7 +183,7 @@ def test_revoked(rig, model):
     same(run.send_events([run.line()]).code, "inactive_run_token", "events")
     a = get(run.port, run.path("approvals"), run.token("approvals"))
     same((a.status, a.code), (404, "approval_not_found"), "the poll")
-    short = rig.run(9, life_ms=1)
+    short = rig.run(9, life_ms=1500)
     wait_for(lambda: get(short.port, "/internal/v1/models", short.token()).status == 401)
     a = short.chat()
     same((a.status, a.code), (401, "inactive_run_token"), "an expired capability")
@@ -210,7 +210,7 @@ def test_renewed(rig, model):
     same(get(run.port, models, run.token(ago=-60)).code, "expired_run_token", "from the future")
     rig.tell("revoke", run.tenant, run.id)
     same(codes(), [401] * 4, "revoked, nothing of it is left")
-    short = rig.run(9, life_ms=1)
+    short = rig.run(9, life_ms=1500)
     wait_for(lambda: get(short.port, models, short.token()).status == 401)
     same(get(short.port, models, short.token(ago=301)).code, "expired_run_token", "what has expired is not renewed")
 
