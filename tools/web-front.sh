@@ -1,15 +1,15 @@
 #!/bin/bash
-# web-front.sh SERVER DIR PORT SOCKET [--prefix /PATH] [--tenant NAME] [--keep] [--many] [--without DIRECTIVE]
+# web-front.sh SERVER DIR PORT SOCKET [--prefix /PATH] [--tenant NAME] [--keep] [--many] [--log] [--without DIRECTIVE]
 # A web server of its own on 127.0.0.1:PORT in front of SOCKET, in the foreground until SIGTERM. Its configuration is
 # the installed example with only socket, prefix, tenant and the page's folder changed; every file it writes is in DIR; the system's own
 # server of that name is neither read nor touched. --keep, which the examples do not: keeps backend connections.
-# --many: thousands of connections at a time. --without: drops the example's lines that begin with this directive, to see what that does.
+# --log: writes access.log in the form that the example proposes. --many: thousands of connections at a time. --without: drops the example's lines that begin with this directive, to see what that does.
 set -u
 umask 022
 stop_with() { printf 'web-front: %s\n' "$*" >&2; exit 1; }
 [ $# -ge 4 ] || stop_with "usage: web-front.sh lighttpd|apache|nginx DIR PORT SOCKET [--prefix /PATH] [--tenant NAME] [--keep] [--many] [--without DIRECTIVE]"
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
-server=$1 dir=$2 port=$3 socket=$4 prefix= tenant= keep=no many=no without=
+server=$1 dir=$2 port=$3 socket=$4 prefix= tenant= keep=no many=no log=no without=
 shift 4
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -18,6 +18,7 @@ while [ $# -gt 0 ]; do
 	--without) without=$2 && shift 2 ;;
 	--keep) keep=yes && shift ;;
 	--many) many=yes && shift ;;
+	--log) log=yes && shift ;;
 	*) stop_with "unknown option $1" ;;
 	esac
 done
@@ -34,6 +35,9 @@ lighttpd() {
 		-e 's#^)$#) }#' -e "s#\"^/(|#\"^$prefix/(|#" -e 's#"mod_setenv"#&, "mod_alias"#' \
 		-e "s#server.document-root = \(.*\)\"#alias.url = ( \"$prefix/\" => \1/\" )#" "$dir/pinfold.conf"
 	[ -z "$tenant" ] || printf 'setenv.add-environment = ( "PINFOLD_TENANT" => "%s" )\n' "$tenant" >>"$dir/pinfold.conf"
+	[ $log = no ] || sed -i -e 's/^#accesslog.format/accesslog.format/' -e 's#"mod_setenv"#&, "mod_accesslog"#' \
+		-e "\$aaccesslog.filename = \"$dir/access.log\"" "$dir/pinfold.conf"
+	[ $log = no ] || { : >"$dir/access.log" && chown www-data "$dir/access.log"; }
 	# lighttpd writes its log as its own user.
 	: >"$dir/error.log" && chown www-data "$dir/error.log"
 	cat >"$dir/lighttpd.conf" <<E
@@ -60,6 +64,7 @@ apache() {
 		-e "s#SCRIPT_NAME \"\"#SCRIPT_NAME \"$prefix\"#" -e "s#\"^/#\"^$prefix/#" "$dir/pinfold.conf"
 	[ -z "$tenant" ] || sed -i "s#CGIPassAuth On#&\n\tProxyFCGISetEnvIf \"true\" PINFOLD_TENANT \"$tenant\"#" "$dir/pinfold.conf"
 	[ $keep = no ] || sed -i 's#flushpackets=on#& enablereuse=on#' "$dir/pinfold.conf"
+	[ $log = no ] || sed -i -e 's/^#LogFormat/LogFormat/' -e "\$aCustomLog \"$dir/access.log\" pinfold" "$dir/pinfold.conf"
 	{
 		for m in mpm_event authz_core reqtimeout proxy proxy_fcgi alias headers mime; do
 			printf 'LoadModule %s_module %s/mod_%s.so\n' $m $modules $m
@@ -102,6 +107,8 @@ nginx() {
 		upstream="upstream kept { server unix:$socket; keepalive 64; }"
 		sed -i -e "s#fastcgi_pass .*#fastcgi_pass kept;#" -e "s#fastcgi_keep_conn off#fastcgi_keep_conn on#" "$dir/pinfold.conf"
 	fi
+	local access="access_log off;"
+	[ $log = no ] || access="$(sed -n 's/^[[:space:]]*#\(log_format pinfold .*\)/\1/p' "$dir/pinfold.conf") access_log \"$dir/access.log\" pinfold;"
 	cat >"$dir/nginx.conf" <<E
 user www-data www-data;
 worker_processes 2;
@@ -109,7 +116,7 @@ pid "$dir/nginx.pid";
 error_log "$dir/error.log" warn;
 events { worker_connections $connections; }
 http {
-	access_log off;
+	$access
 	client_body_temp_path "$dir/tmp-body";
 	proxy_temp_path "$dir/tmp-proxy";
 	fastcgi_temp_path "$dir/tmp-fastcgi";
