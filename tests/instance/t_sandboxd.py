@@ -36,7 +36,7 @@ def ours():
 
 def quiet():
     """Ready, and no box there."""
-    return wait_for(lambda: answers() == 200 and not in_boxes() and len(ours()) == 5)
+    return wait_for(lambda: answers() == 200 and not in_boxes() and len(ours()) == 1 + len(CHILDREN))
 
 
 def killed_often():
