@@ -144,8 +144,7 @@ OPENINGS = [
         (HTTP, "return transfer || length > 0 ? ERR_INVALID_REQUEST : ERR_OK;", "return ERR_OK;")]),
     ("gateway: two lengths", "gateway", [(HTTP, "if (h.twice || ", "if (")]),
     ("gateway: budget", "gateway", [("store/op_capability.c", "	if (cap.used_requests >= cap.max_requests)", "	if (cap.used_requests >= cap.max_requests + 1000)")]),
-    ("gateway: events", "gateway", [("gateway/agent_events.c", "	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)\n		if (strncmp", "	for (size_t i = 0; i < sizeof families / sizeof families[0] && s == NULL; i++)\n		if (strncmp"),
-                                    ("store/t_event.c", "	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)\n", "	for (size_t i = 0; i < sizeof families / sizeof families[0] && type == NULL; i++)\n"),
+    ("gateway: events", "gateway", [("lib/names.c", "	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)\n", "	for (size_t i = 0; i < sizeof families / sizeof families[0] && type == NULL; i++)\n"),
                                     ("store/t_event.c", "	r->last_sequence++;", "	r->last_sequence += strcmp(type, \"number\") == 0 ? 2 : 1;")]),
     ("gateway: events of any run", "gateway", ANY_TOKEN + [
         (HTTP, "strcmp(call->found.arg[0], call->claims.run) != 0)", "call->found.arg[0] == NULL)"),

@@ -143,7 +143,7 @@ unsigned ended_rows(const char *state)
 /* SPOIL and how many bytes are behind the one that is spoiled. */
 enum change { DROP, CUT, SPOIL };
 enum {
-	BEHIND_PENDING = 9 /* of the record of a run: a number, an empty text */,
+	BEHIND_PENDING = 17 /* of the record of a run: a number, an empty text, a time */,
 	BEHIND_USED = 1 /* of a capability */
 };
 
