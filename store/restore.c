@@ -256,18 +256,7 @@ static bool must_go(const struct token_page *p, const char *id, struct wire_byte
 /* Takes away what must go: a secret, or the whole. False: nothing. */
 static bool take_away(const struct token_page *p, const char *id, struct rec_token *r, uint64_t now)
 {
-	bool first = must_go(p, id, r->hash), second = r->next_hash.n > 0 && must_go(p, id, r->next_hash);
-	if (r->revoked || (!first && !second))
-		return false;
-	if (second)
-		token_next_drop(r);
-	if (first && r->next_hash.n > 0) {
-		token_promote(r);
-	} else if (first) {
-		r->revoked = true;
-		r->revoked_at = now;
-	}
-	return true;
+	return token_lose(r, must_go(p, id, r->hash), r->next_hash.n > 0 && must_go(p, id, r->next_hash), now);
 }
 
 static bool pick_token(void *with, const char *token_id, const struct rec_token *r)

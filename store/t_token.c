@@ -62,9 +62,8 @@ void token_promote(struct rec_token *r)
 	token_next_drop(r);
 }
 
-bool token_settle(struct rec_token *r, uint64_t at, uint64_t now)
+bool token_lose(struct rec_token *r, bool first, bool second, uint64_t now)
 {
-	bool first = over(r->expires_at, at), second = r->next_hash.n > 0 && over(r->next_expires_at, at);
 	if (r->revoked || (!first && !second))
 		return false;
 	if (second)
@@ -76,6 +75,11 @@ bool token_settle(struct rec_token *r, uint64_t at, uint64_t now)
 		r->revoked_at = now;
 	}
 	return true;
+}
+
+bool token_settle(struct rec_token *r, uint64_t at, uint64_t now)
+{
+	return token_lose(r, over(r->expires_at, at), r->next_hash.n > 0 && over(r->next_expires_at, at), now);
 }
 
 bool token_vouched(struct txn *t, const char *token_id, struct wire_bytes hash, const char *tenant)

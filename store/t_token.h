@@ -16,6 +16,9 @@ bool token_alive(const struct rec_token *r, uint64_t now);
 /* Of the record in memory: NEXT is gone; NEXT has taken the first one's place. */
 void token_next_drop(struct rec_token *r);
 void token_promote(struct rec_token *r);
+/* Takes the first secret away, NEXT, or both: NEXT takes the first one's place, and without any the token is revoked.
+ * False: nothing, for there was nothing to lose. */
+bool token_lose(struct rec_token *r, bool first, bool second, uint64_t now);
 /* Takes away what had expired at a moment, so that no clock brings it back: a secret, or the whole. False: nothing. */
 bool token_settle(struct rec_token *r, uint64_t at, uint64_t now);
 void token_put(struct txn *t, const char *token_id, const struct rec_token *r);
