@@ -55,6 +55,9 @@ const struct cf_agent *conf_agent(const struct conf *c, const char *name);
 /* May a run of this tenant name it? What is named by default it may. */
 bool conf_profile_allowed(const struct conf_tenant *t, const char *name);
 bool conf_agent_allowed(const struct conf_tenant *t, const char *name);
+/* The first setting that differs and that a running service cannot take up (change "restart" of spec/conf.tab), as
+ * "max_boxes", "users: stored" or "agent NAME: pids"; NULL: a reload will do. The text stays until the next call. */
+const char *conf_restart_needed(const struct conf *now, const struct conf *next);
 /* SHA-256 over profile, provider, model, URL and secret name: what a capability is bound to. */
 bool conf_fingerprint(const struct conf *c, const struct cf_profile *p, uint8_t out[32]);
 #endif

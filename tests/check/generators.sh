@@ -15,6 +15,7 @@ run() { # generator, file
 	routes) $awk -v out=h -f "$src/tools/gen-routes.awk" "$2" ;;
 	fsm) $awk -v out=c -f "$src/tools/gen-fsm.awk" "$src/spec/errors.tab" "$2" ;;
 	audit) $awk -v out=c -f "$src/tools/gen-audit.awk" "$2" ;;
+	conf) $awk -v out=c -f "$src/tools/gen-conf.awk" "$src/spec/conf.msg" "$2" ;;
 	metrics) $awk -v out=c -f "$src/tools/gen-metrics.awk" "$2" ;;
 	limits) $awk -v out=h -f "$src/tools/gen-limits.awk" "$src/spec/routes.tab" "$src/spec/schema.tab" "$2" ;;
 	openapi) $awk -v out=json -f "$src/tools/gen-openapi.awk" "$src/spec/errors.tab" "$src/spec/routes.tab" "$src/spec/schema.tab" \
@@ -69,6 +70,26 @@ takes schema "$src/spec/schema.tab"
 takes limits "$src/spec/limits.tab"
 takes openapi "$src/spec/responses.tab"
 takes audit "$src/spec/audit.tab"
+
+takes conf "$src/spec/conf.tab"
+set_() { tr '|' "$TAB" | refuses conf "$1"; }
+echo 'machine|a|number|global.max_boxes|1|1|9|reload' | set_ 'nine columns'
+echo 'machine|A|number|global.max_boxes|1|1|9|reload|S.' | set_ 'bad name'
+printf 'machine|a|number|global.max_boxes|1|1|9|reload|S.\nmachine|a|number|global.max_boxes|1|1|9|reload|S.\n' | set_ 'a twice in machine'
+printf 'agent|a|number|agent.pids|1|1|9|reload|S.\ntenant|a|number|tenant.max_steps|1|1|9|reload|S.\nagent|b|number|agent.pids|1|1|9|reload|S.\n' | set_ 'not together'
+echo 'machine|a|figure|global.max_boxes|1|1|9|reload|S.' | set_ 'unknown type'
+echo 'machine|a|word|global.mask_secrets|x|-|-|reload|S.' | set_ 'with or without words'
+echo 'machine|a|number|global.nothing|1|1|9|reload|S.' | set_ 'no message has the field'
+echo 'machine|a|number|global.public_url|1|1|9|reload|S.' | set_ 'cannot hold number'
+echo 'machine|a|texts|global.push_hosts|-|0|33|reload|S.' | set_ 'holds 32 words'
+echo 'machine|a|number|-|1|1|9|reload|S.' | set_ 'without a field'
+echo 'machine|a|number|global.max_boxes|0|1|9|reload|S.' | set_ 'bounds around it'
+echo 'machine|a|number|global.max_boxes|10|1|9|reload|S.' | set_ 'bounds around it'
+echo 'provider|a|bool|provider.scripted|1|-|-|reload|S.' | set_ 'yes or no'
+printf 'machine\ta\tword:x|y\tglobal.mask_secrets\tz\t-\t-\treload\tS.\n' >bad.words
+run conf bad.words >out 2>err && echo "gen-conf.awk takes a default that is none of the words" >>bad
+echo 'machine|a|number|global.max_boxes|1|1|9|never|S.' | set_ 'reload or a restart'
+echo 'machine|a|number|global.max_boxes|1|1|9|reload|S' | set_ 'no sentence'
 
 takes metrics "$src/spec/metrics.tab"
 fig() { tr '|' "$TAB" | refuses metrics "$1"; }

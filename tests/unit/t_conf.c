@@ -1,4 +1,5 @@
 /* The configuration memfd: what is refused, what the look-ups find, and where an instance lives. */
+#include "gen/conf_tab.h"
 #include "lib/chan.h"
 #include "lib/conf.h"
 #include "lib/place.h"
@@ -136,8 +137,62 @@ static void t_place(void **state)
 	}
 }
 
+/* Which of two configurations' differences a reload cannot take up. */
+static void t_restart(void **state)
+{
+	(void)state;
+	struct conf now, next;
+	int fd = make(NOTHING);
+	assert_null(conf_load(&now, fd));
+	assert_null(conf_load(&next, fd));
+	close(fd);
+	assert_null(conf_restart_needed(&now, &next));
+	/* Every field of what there is one of: named where it says restart, passed over where it says reload. */
+	unsigned found = 0;
+	for (size_t i = 0; i < CONF_ROWS; i++) {
+		const struct conf_row *r = &conf_rows[i];
+		uint8_t *base = r->message == CF_GLOBAL ? (uint8_t *)&next.global
+				: r->message == CF_PUSH ? (uint8_t *)&next.push
+							: NULL;
+		if (base == NULL || r->held == CONF_HELD_STRS)
+			continue;
+		uint8_t kept[8];
+		const char *other = "other";
+		size_t n = r->held == CONF_HELD_STR ? sizeof other : 1;
+		memcpy(kept, base + r->at, n);
+		if (r->held == CONF_HELD_STR)
+			memcpy(base + r->at, &other, sizeof other);
+		else
+			base[r->at] = !base[r->at];
+		const char *what = conf_restart_needed(&now, &next);
+		if (r->restart && (what == NULL || strcmp(what, r->name) != 0))
+			fail_msg("%s is not named: %s", r->name, what != NULL ? what : "nothing");
+		if (!r->restart && what != NULL)
+			fail_msg("%s takes a reload, and yet %s", r->name, what);
+		memcpy(base + r->at, kept, n);
+		found++;
+	}
+	assert_true(found > 20);
+	next.roles[0].uid++;
+	assert_string_equal(conf_restart_needed(&now, &next), "users: gateway");
+	next.roles[0].uid--;
+	next.shared_gid++;
+	assert_string_equal(conf_restart_needed(&now, &next), "users: shared_group");
+	next.shared_gid--;
+	next.global.libexec_dir = "/elsewhere";
+	assert_string_equal(conf_restart_needed(&now, &next), "the folders of the installation");
+	next.global.libexec_dir = now.global.libexec_dir;
+	next.agents[0].pids++;
+	next.tenants[0].t.extensions[0] = ".c";
+	next.ntenants = 0;
+	assert_null(conf_restart_needed(&now, &next));
+	conf_free(&now);
+	conf_free(&next);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(t_load), cmocka_unit_test(t_place)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(t_load), cmocka_unit_test(t_place),
+					   cmocka_unit_test(t_restart)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
