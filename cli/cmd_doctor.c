@@ -16,9 +16,9 @@
 enum { ROWS_MAX = 1 << 20 };
 
 static const char *const verdicts[DOCTOR__COUNT] = {"ok", "skipped", "warn", "error"};
-static const struct doctor_check *const families[] = {doctor_running, doctor_conf,    doctor_secrets, doctor_files,
-						      doctor_host,    doctor_service, doctor_store,   doctor_push,
-						      doctor_web,     doctor_box};
+static const struct doctor_check *const families[] = {doctor_running, doctor_conf, doctor_provider, doctor_secrets,
+						      doctor_files,   doctor_host, doctor_service,  doctor_store,
+						      doctor_push,    doctor_web,  doctor_box};
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
 void found(struct doctor *d, enum verdict verdict, const char *fmt, ...)
@@ -114,16 +114,36 @@ bool need_service(struct doctor *d)
 	return d->admin != NULL;
 }
 
-static int list(void)
+/* One that there is: of a wall the remedy is always the same. */
+static void list_one(bool json, const char *id, const char *looks, const char *what_to_do)
+{
+	own_buf struct buf b;
+	struct jw w;
+
+	buf_init(&b, 4096);
+	if (!json) {
+		printf("%-22s %s\n", id, looks);
+		return;
+	}
+	jw_init(&w, &b);
+	jw_open(&w, '{');
+	jw_kstr(&w, "id", id);
+	jw_kstr(&w, "looks", looks);
+	jw_kstr(&w, "remedy", what_to_do);
+	jw_close(&w, '}');
+	say_json((const char *)b.p, b.n);
+}
+
+static int list(bool json)
 {
 	char id[64];
 
 	for (size_t i = 0; i < FAMILIES; i++)
 		for (const struct doctor_check *c = families[i]; c->id != NULL; c++)
-			printf("%-22s %s\n", c->id, c->looks);
+			list_one(json, c->id, c->looks, c->remedy);
 	for (int i = STEP_NONE + 1; i < STEP__COUNT; i++)
-		printf("%-22s %s\n", doctor_wall_id(i, id), walls[i].why);
-	return 0;
+		list_one(json, doctor_wall_id(i, id), walls[i].why, "systemctl stop pinfold until it holds");
+	return ferror(stdout) ? EXIT_FAILED : 0;
 }
 
 static void walk(struct doctor *d)
@@ -153,11 +173,12 @@ static void print_json(struct doctor *d, bool ok)
 int cmd_doctor(struct cli *cli, int argc, char **argv)
 {
 	static struct doctor d; /* large */
+	bool listing = false;
 
 	d = (struct doctor){.cli = cli, .box = true, .agent = "probe"};
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--list") == 0)
-			return list();
+			listing = true;
 		else if (strcmp(argv[i], "--json") == 0)
 			cli->json = true;
 		else if (strcmp(argv[i], "--online") == 0)
@@ -172,6 +193,8 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
 			return usage(
 			    "doctor takes --json, --online, --no-box, --kill-service, --agent PROFILE and --list");
 	}
+	if (listing)
+		return list(cli->json);
 	if (geteuid() != 0)
 		return usage("doctor looks at what only root sees: run it as root");
 	buf_init(&d.rows, ROWS_MAX);

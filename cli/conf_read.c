@@ -205,9 +205,11 @@ static cfg_t *parse(struct out *o, cfg_opt_t *opts, const char *file)
 		complain(o, "cannot be read: %s: run \"pinfold setup\" or restore the file", strerror(errno));
 		return NULL;
 	}
+	bool binary = memchr(read, '\0', n) != NULL;
+	conf_plain(read);
 	buf_add(&text, read, n);
 	buf_adds(&text, LAST_LINE);
-	if (memchr(read, '\0', n) != NULL || buf_failed(&text)) {
+	if (binary || buf_failed(&text)) {
 		complain(o, "is not a text file");
 		return NULL;
 	}

@@ -12,4 +12,6 @@
  * line where known, and what was expected; false when there was any.
  */
 bool conf_read(int fd);
+/* Comments become blanks, in place; every line stays where it was. */
+void conf_plain(char *text);
 #endif

@@ -21,7 +21,7 @@ enum verdict { DOCTOR_OK, DOCTOR_SKIPPED, DOCTOR_WARN, DOCTOR_ERROR, DOCTOR__COU
 struct finding {
 	enum verdict verdict;
 	char detail[600];
-	char remedy[300]; /* "": the row's own */
+	char remedy[500]; /* "": the row's own */
 };
 
 struct doctor {
@@ -53,8 +53,8 @@ struct doctor_check {
 };
 
 /* Each table ends with id NULL. */
-extern const struct doctor_check doctor_running[], doctor_conf[], doctor_secrets[], doctor_files[], doctor_host[],
-    doctor_service[], doctor_store[], doctor_push[], doctor_web[], doctor_box[];
+extern const struct doctor_check doctor_running[], doctor_conf[], doctor_provider[], doctor_secrets[], doctor_files[],
+    doctor_host[], doctor_service[], doctor_store[], doctor_push[], doctor_web[], doctor_box[];
 
 /* A check says what it found. */
 void found(struct doctor *d, enum verdict verdict, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -69,7 +69,11 @@ bool need_service(struct doctor *d);
 /* --- doctor_service.c --- */
 /* A number of the metrics, such as `pinfold_audit_lost_total`; false: it is not there. */
 bool doctor_metric(struct doctor *d, const char *name, uint64_t *value);
-/* --- doctor_web.c --- */
+/* --- doctor_where.c --- */
+/* FILE:LINE at which a setting stands, in the section NAME of this kind (NULL: in none); that of the section where it
+ * is not set; else the configuration's folder. */
+const char *doctor_where(char out[900], const char *kind, const char *name, const char *setting);
+/* --- doctor_call.c --- */
 /* One call to the web server with the doctor's own token. body NULL: no body. gap_ms: between the first and the last
  * byte of the answer. policy: it came with a Content-Security-Policy. 0, or curl's number. */
 struct doctor_call {
@@ -81,8 +85,18 @@ struct doctor_call {
 	struct buf answer; /* the caller's to free */
 };
 int doctor_http(struct doctor *d, struct doctor_call *call);
-/* Makes the token, if there is none yet; says why there is none. */
+/* The same; false, and an error is said, where nobody answers. */
+bool doctor_asked(struct doctor *d, struct doctor_call *call);
+/* The answer as an object of ours, or NULL. */
+const struct json *doctor_object(struct arena *a, const struct doctor_call *call);
+/* Is this how Pinfold itself refuses? Web servers' own pages are not. */
+bool doctor_refused_as(const struct doctor_call *call, const char *code);
+/* False, and skipped is said, where there is nobody to ask. */
+bool doctor_need_front(struct doctor *d);
+/* And with a token: makes it, if there is none yet. */
 bool doctor_need_token(struct doctor *d);
+/* A token of this tenant for the doctor alone; there must be none. */
+bool doctor_make_token(struct doctor *d, const char *tenant);
 /* Takes the token back. */
 void doctor_web_end(struct doctor *d);
 /* --- doctor_box.c --- */

@@ -131,7 +131,7 @@ static void start(struct doctor *d)
 	    write_request(d, &body) ? call(d, &a, "POST", buf_cstr(&body), "/v1/runs", &status) : NULL;
 	if (status != 202 || !id_valid(member(v, "runId"))) {
 		found(d, DOCTOR_ERROR, "a run is refused: %ld %s", status, v != NULL ? member(v, "error") : "");
-		remedy(d, "see what is said of the web server and of disk space");
+		remedy(d, "see web.ready, web.authorization and disk.space above; journalctl -u pinfold");
 		return;
 	}
 	snprintf(run, sizeof run, "%s", member(v, "runId"));
@@ -143,7 +143,7 @@ static void start(struct doctor *d)
 			break;
 		if (i % ASK_EVERY == 0 && (ended(d, run, reason) || timer_ms() - from > PATIENCE_MS)) {
 			found(d, DOCTOR_ERROR, "no box was seen; the run is %s", reason);
-			remedy(d, "pinfold show %s and the service's log say why", run);
+			remedy(d, "pinfold show %s and journalctl -u pinfold say why", run);
 			return;
 		}
 		nap();
@@ -264,7 +264,7 @@ static void attack(struct doctor *d)
 		found(d, DOCTOR_SKIPPED, "there is no box");
 	} else if (!attack_possible(&d->conf)) {
 		found(d, DOCTOR_WARN, "the configuration has not the profile and the tenants of the attacks");
-		remedy(d, "run pinfold setup, which makes them, and restart the service");
+		remedy(d, "run pinfold setup, which makes them, and systemctl restart pinfold");
 	} else if (attack_walls(&cli, &d->conf, near, told, d) != 0 || tried == 0) {
 		found(d, DOCTOR_ERROR, "the attacks could not be tried");
 		remedy(d, "pinfold attack says more");
@@ -305,9 +305,10 @@ static void walk(struct doctor *d)
 		char id[64], what[400];
 		d->now = (struct finding){.verdict = DOCTOR_OK};
 		wall(d, i);
-		snprintf(what, sizeof what,
-			 "stop the service: a box has a hole. Is the program the installed one (service.version)? %s",
-			 walls[i].without);
+		snprintf(
+		    what, sizeof what,
+		    "systemctl stop pinfold: a box has a hole. Is the program the installed one (service.version)? %s",
+		    walls[i].without);
 		doctor_say(d, doctor_wall_id(i, id), d->now.verdict,
 			   d->now.detail[0] != '\0' ? d->now.detail : walls[i].why, what);
 		bad += d->now.verdict == DOCTOR_ERROR;
@@ -330,10 +331,11 @@ const char *doctor_wall_id(int step, char id[64])
 
 const struct doctor_check doctor_box[] = {
     {"box.start", "the running service makes a box for an ordinary run (a profile that only sleeps)",
-     "run pinfold setup, which makes the profile \"probe\", and restart the service; or name one with --agent", start},
+     "run pinfold setup, which makes the profile \"probe\", and systemctl restart pinfold; or name one with --agent",
+     start},
     {"box.attack", "what an agent can try against the walls from inside holds",
-     "stop the service until it holds; pinfold attack says more", attack},
-    {"box.end", "cancelled, the run ends, and nothing of the box is left", "read the service's log", end},
+     "systemctl stop pinfold until it holds; pinfold attack says more", attack},
+    {"box.end", "cancelled, the run ends, and nothing of the box is left", "journalctl -u pinfold", end},
     {"box.walls", "the walls of a box, each by its name, looked at from outside and tried from inside",
-     "stop the service until the walls that are named stand", walk},
+     "systemctl stop pinfold until the walls that are named stand", walk},
     {0}};

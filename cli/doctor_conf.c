@@ -1,6 +1,4 @@
 /* Doctor: the configuration. What is wrong with it is named by the parser itself, with file and line. */
-#include <arpa/inet.h>
-#include <curl/curl.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -50,17 +48,26 @@ static void files(struct doctor *d)
 	own_fd int fd = bundle_new("pinfold-conf");
 
 	if (fd < 0 || !read_quietly(d, fd) || !bundle_seal(fd)) {
+		char path[512];
 		if (d->now.verdict == DOCTOR_OK)
 			found(d, DOCTOR_ERROR, "cannot be read: %s", strerror(errno));
+		snprintf(path, sizeof path, "%s/pinfold.conf", place_dir(PLACE_SYSCONF));
+		if (access(path, F_OK) != 0)
+			remedy(d, "pinfold setup writes %s; or bring yours back from a backup", path);
 		return;
 	}
 	const char *why = conf_load(&d->conf, fd);
 	d->have_conf = why == NULL;
-	if (why != NULL)
+	if (why != NULL) {
+		char kind[32], name[129], what[32], where[900];
 		found(d, DOCTOR_ERROR, "%s does not fit together: %s", place_dir(PLACE_SYSCONF), why);
-	else
+		if (sscanf(why, "%31s %128[^:]: there is no %31s", kind, name, what) == 3)
+			remedy(d, "correct %s in %s, or write what it names; then pinfold config check", what,
+			       doctor_where(where, kind, name, what));
+	} else {
 		found(d, DOCTOR_OK, "%u tenants, %u model profiles, %u agents, %u providers", d->conf.ntenants,
 		      d->conf.nprofiles, d->conf.nagents, d->conf.nproviders);
+	}
 }
 
 static void mode_of(struct doctor *d, const char *path, gid_t reader)
@@ -109,53 +116,6 @@ static void modes(struct doctor *d)
 	}
 }
 
-static bool loopback(const char *host)
-{
-	struct in_addr four;
-
-	return strcmp(host, "[::1]") == 0 ||
-	       (inet_pton(AF_INET, host, &four) == 1 && (ntohl(four.s_addr) >> 24) == 127);
-}
-
-/* The rules are the gateway's, which alone decides: gateway/upstream.c. */
-static void provider(struct doctor *d, const struct cf_provider *p)
-{
-	CURLU *u = curl_url();
-	char *scheme = NULL, *host = NULL, *user = NULL;
-
-	if (u == NULL || curl_url_set(u, CURLUPART_URL, p->base_url, 0) != CURLUE_OK ||
-	    curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
-	    curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK)
-		found(d, DOCTOR_ERROR, "provider %s: base_url is no URL with a host", p->name);
-	else if (curl_url_get(u, CURLUPART_USER, &user, 0) == CURLUE_OK || strpbrk(p->base_url, "@?#") != NULL)
-		found(d, DOCTOR_ERROR, "provider %s: base_url holds a user name, a query or a fragment", p->name);
-	else if (strcmp(scheme, "https") != 0 &&
-		 !(strcmp(scheme, "http") == 0 && p->allow_plain_loopback && loopback(host)))
-		found(d, DOCTOR_ERROR,
-		      "provider %s: base_url is not https: what agents send, and the key, would be readable on the way",
-		      p->name);
-	if (p->ca_file[0] != '\0' && access(p->ca_file, R_OK) != 0) {
-		found(d, DOCTOR_ERROR, "provider %s: ca_file %s: %s", p->name, p->ca_file, strerror(errno));
-		remedy(d, "write the authority's certificates to that file, or correct ca_file");
-	}
-	if (p->scripted) {
-		found(d, DOCTOR_WARN, "provider %s is the scripted model: canned answers, no AI", p->name);
-		remedy(d, "name a real provider in %s/providers.d when you are done trying", place_dir(PLACE_SYSCONF));
-	}
-	curl_free(scheme);
-	curl_free(host);
-	curl_free(user);
-	curl_url_cleanup(u);
-}
-
-static void providers(struct doctor *d)
-{
-	for (uint32_t i = 0; need_conf(d) && i < d->conf.nproviders; i++)
-		provider(d, &d->conf.providers[i]);
-	if (d->have_conf && d->conf.nproviders == 0)
-		found(d, DOCTOR_ERROR, "no provider is configured");
-}
-
 /* Where a box finds it, this machine has it: see sandboxd/box_fs.c. */
 static void agents(struct doctor *d)
 {
@@ -172,8 +132,12 @@ static void agents(struct doctor *d)
 			snprintf(path, sizeof path, "%s", program);
 		if (strncmp(program, "/workspace/", 11) == 0 || strncmp(program, "/tmp/", 5) == 0)
 			continue;
-		if (access(path, X_OK) != 0)
+		if (access(path, X_OK) != 0) {
+			char where[900];
 			found(d, DOCTOR_ERROR, "agent %s: %s: %s", d->conf.agents[i].name, path, strerror(errno));
+			remedy(d, "install %s, or correct command in %s", path,
+			       doctor_where(where, "agent", d->conf.agents[i].name, "command"));
+		}
 	}
 	if (d->conf.nagents == 0)
 		found(d, DOCTOR_ERROR, "no agent is configured");
@@ -201,6 +165,11 @@ static void roles(struct doctor *d)
 			if (d->conf.roles[j].uid == r->uid)
 				found(d, DOCTOR_ERROR, "%s and %s are the same user (%u)", d->conf.roles[j].name,
 				      r->name, r->uid);
+	}
+	if (d->now.verdict != DOCTOR_OK) {
+		char where[900];
+		remedy(d, "give each role a user of its own in \"users\", %s, and systemctl restart pinfold",
+		       doctor_where(where, NULL, "", "users"));
 	}
 	if (d->conf.shared_gid == 0 || d->conf.global.web_gid == 0)
 		found(d, DOCTOR_ERROR, "web_group and shared_group must not be root's");
@@ -250,20 +219,22 @@ static void range(struct doctor *d)
 	endgrent();
 	sub_ids(d, "/etc/subuid");
 	sub_ids(d, "/etc/subgid");
+	if (d->now.verdict != DOCTOR_OK) {
+		char where[900];
+		remedy(d, "write another box_uid_base, of ids that nobody has, to %s, and systemctl restart pinfold",
+		       doctor_where(where, NULL, "", "box_uid_base"));
+	}
 	found(d, DOCTOR_OK, "ids %u to %u are the boxes' alone", g->box_uid_base,
 	      g->box_uid_base + 2 * g->max_boxes - 1);
 }
 
 const struct doctor_check doctor_conf[] = {
     {"config.files", "the configuration is read, and its names refer to something",
-     "correct what is named, then run pinfold config check", files},
+     "correct the line that is named, then run pinfold config check", files},
     {"config.modes", "files and folders of the configuration are root's, and the parser can read them",
      "chown root and chmod go-w what is named", modes},
-    {"config.providers", "addresses of providers are https, their authorities' files are there",
-     "correct base_url in providers.d; plain http is for a loopback address with allow_plain_loopback alone",
-     providers},
     {"config.agents", "the program of each agent profile is there",
-     "install the program, or correct command in profiles.d", agents},
+     "install the program, or correct command in profiles.d/*.conf", agents},
     {"ids.roles", "each process has a user of its own, none is root, nobody or a box's",
      "give each role of \"users\" in pinfold.conf a user of its own", roles},
     {"ids.range", "no user, group or subordinate id is among those of boxes",

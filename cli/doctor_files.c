@@ -47,13 +47,13 @@ static void one(struct doctor *d, const struct want *w)
 	if (lstat(path, &st) != 0) {
 		/* What the service makes at its start may be missing before. */
 		found(d, d->sandboxd != 0 ? DOCTOR_ERROR : DOCTOR_WARN, "%s: %s", path, strerror(errno));
-		remedy(d, "start the service anew, which makes it");
+		remedy(d, "systemctl restart pinfold makes it");
 		return;
 	}
 	unsigned mode = st.st_mode & 07777u;
 	if ((st.st_mode & S_IFMT) != w->type) {
 		found(d, DOCTOR_ERROR, "%s is no %s", path, w->type == S_IFDIR ? "folder" : "socket");
-		remedy(d, "move %s away and start the service anew", path);
+		remedy(d, "mv %s aside, and systemctl restart pinfold", path);
 	} else if (st.st_uid != uid || (st.st_gid != gid && (mode & 070) != 0)) {
 		found(d, DOCTOR_ERROR, "%s belongs to %u:%u, not to %u:%u", path, st.st_uid, st.st_gid, uid, gid);
 		remedy(d, "chown %s%u:%u %s", w->owner == STORED && w->in != PLACE_RUN ? "-R " : "", uid, gid, path);
@@ -150,12 +150,12 @@ static void programs(struct doctor *d)
 
 const struct doctor_check doctor_files[] = {
     {"files.programs", "the service's programs are installed, and root's alone",
-     "install Pinfold again (make install, or the package)", programs},
+     "install Pinfold again: apt-get install --reinstall pinfold, or make install", programs},
     {"files.ways", "nobody else can exchange a folder on the way to Pinfold's own", "chown root and chmod go-w it",
      ways},
     {"files.state", "the store's folder is its user's alone", "chown and chmod it as said", state},
     {"files.log", "the audit log's folder is the store's user's alone", "chown and chmod it as said", log_folder},
     {"files.run", "folders of sockets and boxes let in whom they should, and nobody else",
-     "start the service anew, which makes them right", run},
-    {"files.sockets", "the sockets are there and let in whom they should", "start the service anew", sockets},
+     "systemctl restart pinfold makes them right", run},
+    {"files.sockets", "the sockets are there and let in whom they should", "systemctl restart pinfold", sockets},
     {0}};

@@ -75,7 +75,10 @@ static void cgroups(struct doctor *d)
 			where[i] = "v2";
 		if (where[i] == NULL) {
 			found(d, i < 2 ? DOCTOR_ERROR : DOCTOR_WARN, "the controller %s is missing", need[i]);
-			remedy(d, "boot with cgroup_enable=%s, or mount its tree", need[i]);
+			remedy(d,
+			       "add cgroup_enable=%s to GRUB_CMDLINE_LINUX in /etc/default/grub and update-grub, or "
+			       "mount its tree",
+			       need[i]);
 		}
 	}
 	found(d, DOCTOR_OK, "tree %s; memory %s, pids %s, cpu %s", v2, where[0], where[1], where[2]);
@@ -173,14 +176,20 @@ static void sync_(struct doctor *d)
 }
 
 const struct doctor_check doctor_host[] = {
-    {"kernel.version", "the kernel is one for which Pinfold is made", "boot Linux 6.1 or later", kernel},
+    {"kernel.version", "the kernel is one for which Pinfold is made",
+     "apt-get install linux-image-amd64 (6.1 or later), and boot it", kernel},
     {"kernel.cgroups", "a cgroup2 tree, and the controllers in it or in v1 trees beside it",
      "mount -t cgroup2 none /sys/fs/cgroup", cgroups},
-    {"kernel.namespaces", "every kind of namespace, and enough of them", "boot a kernel with namespaces", namespaces},
-    {"kernel.landlock", "Landlock, ABI 2 or later", "boot with lsm=landlock,... (see /sys/kernel/security/lsm)",
+    {"kernel.namespaces", "every kind of namespace, and enough of them",
+     "apt-get install linux-image-amd64, whose kernel has them, and boot it; in a container: ask its host for them",
+     namespaces},
+    {"kernel.landlock", "Landlock, ABI 2 or later",
+     "add lsm=landlock,... (with what /sys/kernel/security/lsm has) to GRUB_CMDLINE_LINUX in /etc/default/grub; "
+     "update-grub",
      landlock},
-    {"kernel.seccomp", "seccomp filters", "boot a kernel with CONFIG_SECCOMP_FILTER", seccomp},
-    {"host.open-files", "enough descriptors for every stream and box", "raise LimitNOFILE of pinfold.service to 65536",
-     open_files},
-    {"clock.sync", "something keeps the clock right", "install and start chrony or systemd-timesyncd", sync_},
+    {"kernel.seccomp", "seccomp filters",
+     "apt-get install linux-image-amd64, whose kernel has CONFIG_SECCOMP_FILTER, and boot it", seccomp},
+    {"host.open-files", "enough descriptors for every stream and box",
+     "systemctl edit pinfold: LimitNOFILE=65536 below [Service]; then restart it", open_files},
+    {"clock.sync", "something keeps the clock right", "apt-get install chrony, or systemd-timesyncd", sync_},
     {0}};

@@ -24,18 +24,22 @@ static void sink(struct doctor *d)
 	/* Its modes, and whether it is a file, are other checks'. A line end is not counted by its reader. */
 	if (stat(path, &st) != 0) {
 		found(d, DOCTOR_ERROR, "there is no secret vapid, so nothing is pushed");
-		remedy(d, "run pinfold setup, which makes one, and restart the service");
+		remedy(d, "run pinfold setup, which makes one, and systemctl restart pinfold");
 	} else if (st.st_size < KEY_LEN || st.st_size > KEY_LEN + 2)
 		found(d, DOCTOR_ERROR, "the secret vapid has %lld bytes, not %d: nothing is pushed",
 		      (long long)st.st_size, KEY_LEN);
 	if (d->conf.global.push_hosts_n == 0) {
 		found(d, DOCTOR_WARN, "push_hosts is empty: no device can subscribe");
-		remedy(d, "name the push services of your people's browsers in push_hosts");
+		char where[900];
+		remedy(d, "name the push services of your people's browsers in push_hosts, %s",
+		       doctor_where(where, NULL, "", "push_hosts"));
 	}
 	if (p->unsafe_loopback_port != 0) {
 		found(d, DOCTOR_WARN, "push_unsafe_loopback_port is set, for tests: every push goes to 127.0.0.1:%u",
 		      p->unsafe_loopback_port);
-		remedy(d, "remove push_unsafe_loopback_port from pinfold.conf, and restart the service");
+		char where[900];
+		remedy(d, "remove push_unsafe_loopback_port, %s, and systemctl restart pinfold",
+		       doctor_where(where, NULL, "", "push_unsafe_loopback_port"));
 	}
 	uint64_t sent, bad;
 	if (d->now.verdict == DOCTOR_OK)
@@ -48,6 +52,6 @@ static void sink(struct doctor *d)
 
 const struct doctor_check doctor_push[] = {
     {"push.sink", "push has a key, a contact and real services to send to",
-     "remove the secret vapid, run pinfold setup and restart the service; devices must then switch push on again",
+     "rm /etc/pinfold/secrets/vapid; pinfold setup; systemctl restart pinfold; devices must then switch push on again",
      sink},
     {0}};

@@ -79,9 +79,9 @@ static void there(struct doctor *d, const struct cf_secret *s, const char *path,
 		return; /* there is no push */
 	found(d, s->least > 0 ? DOCTOR_ERROR : DOCTOR_WARN, "%s is missing", path);
 	if (s->least > 0 || strcmp(s->role, "push") == 0)
-		remedy(d, "run pinfold setup, which makes one, and restart the service");
+		remedy(d, "run pinfold setup, which makes %s, and systemctl restart pinfold", path);
 	else
-		remedy(d, "write the provider's key to %s (0600), and restart the service", path);
+		remedy(d, "write the provider's key to %s (0600), and systemctl restart pinfold", path);
 }
 
 static void present(struct doctor *d)
@@ -121,7 +121,8 @@ static void lengths(struct doctor *d)
 const struct doctor_check doctor_secrets[] = {
     {"secrets.folder", "the folder of secrets is root's alone", "chmod 700 the folder", folder},
     {"secrets.modes", "each secret is a regular file of root's with mode 0600", "chmod 600 the file", modes},
-    {"secrets.present", "each secret that the configuration names is there", "write the file", present},
+    {"secrets.present", "each secret that the configuration names is there",
+     "pinfold setup makes what is no provider's key", present},
     {"secrets.length", "secrets are long enough, providers' keys are one line",
      "remove a run-token secret that is too short and run pinfold setup; write a provider's key as one line", lengths},
     {0}};

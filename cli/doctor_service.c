@@ -143,21 +143,25 @@ static void running(struct doctor *d)
 
 	d->sandboxd = each_process(is_sandboxd, NULL);
 	if (d->sandboxd == 0) {
+		char path[700];
+		snprintf(path, sizeof path, "%s/" PLACE_FCGI_SOCK, place_dir(PLACE_RUN));
 		found(d, DOCTOR_ERROR, "pinfold-sandboxd does not run%s",
-		      held() ? ", though something holds its folder" : "");
+		      held()                    ? ", though something holds its folder"
+		      : access(path, F_OK) == 0 ? ", though a socket is left from one that did"
+						: "");
 		return;
 	}
 	if (stat_of(d->sandboxd, &state, &parent) && (state == 'T' || state == 'Z')) {
 		found(d, DOCTOR_ERROR, "pinfold-sandboxd (%d) is %s", (int)d->sandboxd,
 		      state == 'T' ? "stopped" : "dead");
-		remedy(d, "kill -CONT %d, or start the service anew", (int)d->sandboxd);
+		remedy(d, "kill -CONT %d, or systemctl restart pinfold", (int)d->sandboxd);
 	}
 	d->admin = admin_open();
 	enum err e =
 	    d->admin == NULL ? ERR_INTERNAL_ERROR : st_call_stat(d->admin, &(struct st_stat){0}, NULL, &d->stats, NULL);
 	if (e != ERR_OK) {
 		found(d, DOCTOR_ERROR, "the store does not answer: %s", err_code(e));
-		remedy(d, "read the service's log (journalctl -u pinfold); start the service anew");
+		remedy(d, "journalctl -u pinfold says why; then systemctl restart pinfold");
 		if (d->admin != NULL)
 			ask_free(d->admin);
 		d->admin = NULL;
@@ -343,22 +347,52 @@ static void tokens(struct doctor *d)
 			valid++;
 			soon(d, tenant, &t, now);
 		}
-		/* Those of the attacks have one while the attacks go on, and no other. */
-		if (valid == 0 && strcmp(tenant, ATTACK_TENANT) != 0 && strcmp(tenant, ATTACK_NEAR_TENANT) != 0)
+		if (valid == 0) {
 			found(d, DOCTOR_WARN, "tenant %s has no valid token", tenant);
+			remedy(d, "pinfold token create --tenant %s", tenant);
+		}
+	}
+}
+
+/* Without any, nobody at all can answer; that one tenant has none may be as it should. */
+static void devices(struct doctor *d)
+{
+	const char *first = NULL;
+	unsigned with = 0;
+
+	if (!need_conf(d) || !need_service(d))
+		return;
+	for (uint32_t i = 0; i < d->conf.ntenants; i++) {
+		const char *tenant = d->conf.tenants[i].t.name;
+		struct st_devices_are got;
+		enum err e = st_call_device_list(d->admin, &(struct st_device_list){.tenant = tenant, .limit = 1}, NULL,
+						 &got, NULL);
+		if (e == ERR_OK && got.items.n > 0)
+			with++;
+		else if (first == NULL && strcmp(tenant, ATTACK_TENANT) != 0 && strcmp(tenant, ATTACK_NEAR_TENANT) != 0)
+			first = tenant;
+	}
+	if (with > 0 || first == NULL) {
+		found(d, DOCTOR_OK, "%u tenants have devices", with);
+	} else {
+		found(d, DOCTOR_WARN, "no tenant has a paired device: nobody can answer what agents ask");
+		remedy(d, "pinfold --server URL device pair --tenant %s, if agents shall ask people", first);
 	}
 }
 
 const struct doctor_check doctor_service[] = {
     {"service.processes", "stored, gateway, fcgi and steward run and are connected",
-     "read the service's log (journalctl -u pinfold): it says why a process ends", processes},
+     "journalctl -u pinfold says why a process ends", processes},
     {"service.confined", "each process has given up what it does not need",
-     "install the programs of an ordinary build: those for tests leave walls out", confined},
+     "make install of an ordinary build (apt-get install --reinstall pinfold): those for tests leave walls out",
+     confined},
     {"service.version", "the programs that run are those that are installed", "systemctl restart pinfold", version},
     {"service.configuration", "the configuration was not changed since the service started",
      "pinfold config check, then systemctl restart pinfold", applied},
     {"tokens", "each tenant has a token, and none is about to expire",
      "pinfold token create --tenant NAME, then pinfold token revoke the old one", tokens},
+    {"devices", "somebody has a paired device, to answer what agents ask", "pinfold device pair --tenant NAME",
+     devices},
     {0}};
 /* Comes first of all: others say more where a service runs. */
 const struct doctor_check doctor_running[] = {

@@ -1,196 +1,29 @@
-/*
- * Doctor: the web server in front, asked as a caller would ask it, with a token made for that, which expires in ten
- * minutes and is revoked at the end. The token goes to the named server alone: no proxy, no redirect.
- */
+/* Doctor: the web server in front, asked as a caller would ask it (cli/doctor_call.c). */
 #include <arpa/inet.h>
 #include <curl/curl.h>
+#include <dirent.h>
+#include <grp.h>
+#include <pwd.h>
 #include <string.h>
-#include <time.h>
 
-#include "cli/admin.h"
 #include "cli/doctor.h"
+#include "cli/doctor_seen.h"
 #include "lib/num.h"
 
-enum { ANSWER_MAX = 4 << 20, TOKEN_MS = 600000, PATIENCE_S = 60, GAP_PART = 2 };
-
-static double now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-/* A token for us alone. */
-static bool make_token(struct doctor *d)
-{
-	char text[PRINCIPAL_TOKEN_LEN + 1];
-	uint8_t hash[32];
-	enum principal_kind kind;
-	struct st_ok ok;
-
-	if (d->token.n > 0)
-		return true;
-	if (d->admin == NULL || !d->have_conf || d->conf.ntenants == 0)
-		return false;
-	/* The one that setup makes, where it is still there. */
-	const char *tenant = conf_tenant(&d->conf, "default") != NULL ? "default" : d->conf.tenants[0].t.name;
-	enum err e = st_call_tenant_put(d->admin, &(struct st_tenant_put){.tenant = tenant}, NULL, &ok, NULL);
-	principal_mint(PRINCIPAL_API, text);
-	if (e != ERR_OK || principal_parse(text, PRINCIPAL_TOKEN_LEN, &kind, d->token_id, hash) != ERR_OK)
-		return false;
-	e = st_call_token_create(d->admin,
-				 &(struct st_token_create){.tenant = tenant,
-							   .kind = PRINCIPAL_API,
-							   .token_id = d->token_id,
-							   .hash = {hash, sizeof hash},
-							   .label = "pinfold doctor",
-							   .expires_at = clock_ms() + TOKEN_MS},
-				 NULL, &ok, NULL);
-	snprintf(d->token_tenant, sizeof d->token_tenant, "%s", tenant);
-	bool made = e == ERR_OK && secret_set(&d->token, text, PRINCIPAL_TOKEN_LEN);
-	wipe(text, sizeof text);
-	return made;
-}
-
-void doctor_web_end(struct doctor *d)
-{
-	struct st_ok ok;
-
-	if (d->token.n > 0 && d->admin != NULL)
-		(void)st_call_token_revoke(
-		    d->admin, &(struct st_token_revoke){.tenant = d->token_tenant, .token_id = d->token_id}, NULL, &ok,
-		    NULL);
-	secret_wipe(&d->token);
-}
-
-struct arriving {
-	struct buf *to;
-	double first, last;
-};
-
-static size_t take(char *p, size_t size, size_t n, void *user)
-{
-	struct arriving *a = user;
-
-	a->last = now_ms();
-	if (a->first == 0)
-		a->first = a->last;
-	buf_add(a->to, p, size * n);
-	return buf_failed(a->to) ? 0 : size * n;
-}
-
-int doctor_http(struct doctor *d, struct doctor_call *call)
-{
-	struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
-	struct arriving a = {.to = &call->answer};
-	char url[2048], bearer[128], accept[128];
-	size_t base = strlen(d->cli->server);
-	struct curl_header *policy;
-	CURL *c = curl_easy_init();
-
-	buf_init(&call->answer, ANSWER_MAX);
-	while (base > 0 && d->cli->server[base - 1] == '/')
-		base--;
-	snprintf(url, sizeof url, "%.*s%s", (int)base, d->cli->server, call->path);
-	if (!call->anonymous && d->token.n > 0) {
-		snprintf(bearer, sizeof bearer, "Authorization: Bearer %.*s", (int)d->token.n,
-			 (const char *)d->token.p);
-		headers = curl_slist_append(headers, bearer);
-		wipe(bearer, sizeof bearer);
-	}
-	if (call->body != NULL)
-		headers = curl_slist_append(headers, "Content-Type: application/json");
-	if (call->accept != NULL) {
-		snprintf(accept, sizeof accept, "Accept: %s", call->accept);
-		headers = curl_slist_append(headers, accept);
-	}
-	curl_easy_setopt(c, CURLOPT_URL, url);
-	curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
-	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(c, CURLOPT_PROXY, "");
-	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take);
-	curl_easy_setopt(c, CURLOPT_WRITEDATA, &a);
-	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 10L);
-	curl_easy_setopt(c, CURLOPT_TIMEOUT, (long)PATIENCE_S);
-	if (call->body != NULL)
-		curl_easy_setopt(c, CURLOPT_POSTFIELDS, call->body);
-	if (call->method != NULL)
-		curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, call->method);
-	CURLcode rc = curl_easy_perform(c);
-	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &call->status);
-	call->policy = curl_easy_header(c, "Content-Security-Policy", 0, CURLH_HEADER, -1, &policy) == CURLHE_OK;
-	call->gap_ms = a.last - a.first;
-	for (struct curl_slist *h = headers; h != NULL; h = h->next)
-		wipe(h->data, strlen(h->data));
-	curl_slist_free_all(headers);
-	curl_easy_cleanup(c);
-	return (int)rc;
-}
-
-/* The answer as an object of ours, or NULL. */
-static const struct json *object(struct arena *a, const struct doctor_call *call)
-{
-	const struct json *v = json_parse(a, call->answer.p, call->answer.n, JSON_DEPTH, 10000, NULL);
-
-	return v != NULL && v->type == JSON_OBJECT ? v : NULL;
-}
-
-/* Is this how Pinfold itself refuses? Web servers' own pages are not. */
-static bool refused_as(const struct doctor_call *call, const char *code)
-{
-	own_arena struct arena a;
-	arena_init(&a, 1 << 20);
-	const struct json *v = object(&a, call);
-
-	return v != NULL && strcmp(member(v, "error"), code) == 0 && json_get(v, "requestId") != NULL;
-}
-
-/* False, and skipped is said, where there is nobody to ask. */
-static bool need_front(struct doctor *d)
-{
-	if (d->cli->server == NULL)
-		found(d, DOCTOR_SKIPPED, "no address: give --server URL before the command, or PINFOLD_URL");
-	else if (!d->front)
-		found(d, DOCTOR_SKIPPED, "the web server does not answer for Pinfold");
-	return d->front;
-}
-
-/* And with a token. */
-bool doctor_need_token(struct doctor *d)
-{
-	if (!need_front(d))
-		return false;
-	if (!make_token(d))
-		found(d, DOCTOR_SKIPPED,
-		      "no token can be made: the service does not answer, or no tenant is configured");
-	return d->token.n > 0;
-}
-
-static bool asked(struct doctor *d, struct doctor_call *call)
-{
-	int rc = doctor_http(d, call);
-
-	if (rc != 0)
-		found(d, DOCTOR_ERROR, "%s %s: %s", call->method != NULL ? call->method : "GET", call->path,
-		      curl_easy_strerror((CURLcode)rc));
-	return rc == 0;
-}
+enum { GAP_PART = 2 };
 
 static void server(struct doctor *d)
 {
 	struct doctor_call call = {.path = "/healthz", .anonymous = true};
 
 	if (d->cli->server == NULL) {
-		(void)need_front(d);
+		(void)doctor_need_front(d);
 		return;
 	}
-	if (asked(d, &call)) {
+	if (doctor_asked(d, &call)) {
 		own_arena struct arena a;
 		arena_init(&a, 1 << 20);
-		d->front = call.status == 200 && strcmp(member(object(&a, &call), "service"), "pinfold") == 0;
+		d->front = call.status == 200 && strcmp(member(doctor_object(&a, &call), "service"), "pinfold") == 0;
 		if (d->front)
 			found(d, DOCTOR_OK, "%s", d->cli->server);
 		else
@@ -204,12 +37,12 @@ static void ready(struct doctor *d)
 {
 	struct doctor_call call = {.path = "/readyz", .anonymous = true};
 
-	if (!need_front(d))
+	if (!doctor_need_front(d))
 		return;
-	if (asked(d, &call) && call.status != 200) {
+	if (doctor_asked(d, &call) && call.status != 200) {
 		own_arena struct arena a;
 		arena_init(&a, 1 << 20);
-		const struct json *v = object(&a, &call), *reasons = v != NULL ? json_get(v, "reasons") : NULL;
+		const struct json *v = doctor_object(&a, &call), *reasons = v != NULL ? json_get(v, "reasons") : NULL;
 		for (const struct json *r = reasons != NULL ? reasons->child : NULL; r != NULL; r = r->next)
 			found(d, DOCTOR_ERROR, "%s", r->text != NULL ? r->text : "");
 		if (reasons == NULL)
@@ -224,7 +57,7 @@ static void tls(struct doctor *d)
 	struct in_addr four;
 
 	if (d->cli->server == NULL) {
-		(void)need_front(d);
+		(void)doctor_need_front(d);
 		return;
 	}
 	if (strncmp(d->cli->server, "http://", 7) != 0)
@@ -244,10 +77,10 @@ static void authorization(struct doctor *d)
 
 	if (!doctor_need_token(d))
 		return;
-	if (asked(d, &call) && call.status != 200) {
+	if (doctor_asked(d, &call) && call.status != 200) {
 		own_arena struct arena a;
 		arena_init(&a, 1 << 20);
-		const struct json *v = object(&a, &call);
+		const struct json *v = doctor_object(&a, &call);
 		const char *say = v != NULL ? member(v, "message") : "";
 		if (call.status == 401 && strstr(say, "No Authorization header") != NULL)
 			found(d, DOCTOR_ERROR, "the web server drops the Authorization header");
@@ -255,10 +88,122 @@ static void authorization(struct doctor *d)
 			found(d, DOCTOR_ERROR,
 			      "a token of this instance is refused: the web server changes it, or serves "
 			      "another instance");
-		else
+		else if (!doctor_refused_as(&call, "tenant_mismatch")) /* it did arrive */
 			found(d, DOCTOR_ERROR, "%ld %s", call.status, v != NULL ? member(v, "error") : "");
 	}
 	buf_free(&call.answer);
+}
+
+enum { REFUSED, TAKEN, ANOTHERS };
+
+/* What becomes of the token at hand at this address. */
+static int token_fares(struct doctor *d)
+{
+	struct doctor_call call = {.path = "/v1/limits"};
+	bool got = doctor_asked(d, &call);
+	int is = got && call.status == 200                                                  ? TAKEN
+		 : got && call.status == 403 && doctor_refused_as(&call, "tenant_mismatch") ? ANOTHERS
+											    : REFUSED;
+
+	buf_free(&call.answer);
+	return is;
+}
+
+/* An address may be bound to one tenant; the checks that follow need a token of just that one. */
+static void bound(struct doctor *d)
+{
+	if (!doctor_need_token(d))
+		return;
+	int is = token_fares(d);
+	if (is == REFUSED)
+		found(d, DOCTOR_SKIPPED, "no token is taken: see web.authorization");
+	else if (is == TAKEN)
+		found(d, DOCTOR_OK, "a token of %s is taken", d->token_tenant);
+	for (uint32_t i = 0; is == ANOTHERS && i < d->conf.ntenants; i++) {
+		doctor_web_end(d);
+		if (doctor_make_token(d, d->conf.tenants[i].t.name) && token_fares(d) == TAKEN) {
+			found(d, DOCTOR_OK, "this address is the tenant %s's alone", d->token_tenant);
+			return;
+		}
+	}
+	if (is == ANOTHERS)
+		found(d, DOCTOR_ERROR,
+		      "PINFOLD_TENANT of this address names no tenant of the configuration: every token is refused");
+}
+
+/* Is this group among those of the process? A line of its status: "Groups:\t4 33 ". */
+static bool has_group(const char *status, gid_t gid)
+{
+	static const char *const keys[] = {"\nGid:\t", "\nGroups:\t"};
+
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		const char *p = strstr(status, keys[i]), *end = p != NULL ? strchr(p + 1, '\n') : NULL;
+		unsigned long long one;
+		int n;
+		for (p = p != NULL ? p + strlen(keys[i]) : NULL; p != NULL && p < end; p += n)
+			if (sscanf(p, "%llu%n", &one, &n) != 1)
+				break;
+			else if (one == gid)
+				return true;
+	}
+	return false;
+}
+
+static bool is_web_server(const char *status)
+{
+	static const char *const names[] = {"apache2\n", "httpd\n", "lighttpd\n", "nginx\n"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strncmp(status, "Name:\t", 6) == 0 && strncmp(status + 6, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Where none of the web servers of this machine may connect to Pinfold, that is why none does. */
+static void group(struct doctor *d)
+{
+	char status[4096], where[900];
+	uid_t uid, outside = 0;
+	unsigned in = 0;
+
+	if (!need_conf(d))
+		return;
+	if (d->front) {
+		found(d, DOCTOR_OK, "the web server reaches the socket");
+		return;
+	}
+	const gid_t gid = d->conf.global.web_gid;
+	DIR *dir = opendir("/proc");
+	for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+		uint64_t pid;
+		if (!num_u64(e->d_name, strlen(e->d_name), 1, INT32_MAX, &pid) ||
+		    seen_text((pid_t)pid, "status", status, sizeof status) <= 0 || !is_web_server(status) ||
+		    !seen_uid((pid_t)pid, &uid) || uid == 0)
+			continue;
+		if (has_group(status, gid))
+			in++;
+		else
+			outside = uid;
+	}
+	if (dir != NULL)
+		closedir(dir);
+	const struct group *g = getgrgid(gid);
+	char group_name[80];
+	snprintf(group_name, sizeof group_name, "%s", g != NULL ? g->gr_name : "");
+	const struct passwd *u = outside != 0 ? getpwuid(outside) : NULL;
+	if (in > 0) {
+		found(d, DOCTOR_OK, "web_group is that of a web server that runs");
+	} else if (outside == 0) {
+		found(d, DOCTOR_SKIPPED, "no Apache, lighttpd or nginx runs here");
+	} else {
+		found(d, d->cli->server != NULL ? DOCTOR_ERROR : DOCTOR_WARN,
+		      "web_group is %u (%s), and no web server that runs here is in it: none reaches the socket", gid,
+		      group_name);
+		remedy(d,
+		       "usermod -a -G %s %s, and restart the web server; or name its group as web_group in %s and "
+		       "systemctl restart pinfold",
+		       group_name, u != NULL ? u->pw_name : "ITS-USER", doctor_where(where, NULL, "", "web_group"));
+	}
 }
 
 /* The letter f, written as only a raw request target keeps it. */
@@ -270,10 +215,10 @@ static void target(struct doctor *d)
 
 	if (!doctor_need_token(d))
 		return;
-	if (asked(d, &call)) {
+	if (doctor_asked(d, &call)) {
 		own_arena struct arena a;
 		arena_init(&a, 1 << 20);
-		const char *got = member(object(&a, &call), "requestTarget");
+		const char *got = member(doctor_object(&a, &call), "requestTarget");
 		size_t n = strlen(got), m = sizeof encoded - 1;
 		if (call.status != 200)
 			found(d, DOCTOR_ERROR, "%s: %ld", encoded, call.status);
@@ -287,7 +232,7 @@ static void methods(struct doctor *d)
 {
 	struct doctor_call call = {.method = "DELETE", .path = "/v1/runs/pinfold-doctor-asks"};
 
-	if (doctor_need_token(d) && asked(d, &call) && !refused_as(&call, "run_not_found"))
+	if (doctor_need_token(d) && doctor_asked(d, &call) && !doctor_refused_as(&call, "run_not_found"))
 		found(d, DOCTOR_ERROR, "DELETE is answered by the web server itself (%ld)", call.status);
 	buf_free(&call.answer);
 }
@@ -301,7 +246,7 @@ static size_t body_most(struct doctor *d)
 
 	arena_init(&a, 1 << 20);
 	if (doctor_http(d, &call) == 0) {
-		const struct json *v = object(&a, &call);
+		const struct json *v = doctor_object(&a, &call);
 		v = v != NULL ? json_get(v, "request") : NULL;
 		v = v != NULL && v->type == JSON_OBJECT ? json_get(v, "bodyBytes") : NULL;
 		if (v == NULL || !json_int(v, 1, 64 << 20, &most))
@@ -328,7 +273,7 @@ static void body(struct doctor *d)
 	for (size_t i = 0; i < most; i++)
 		buf_addc(&b, ' ');
 	call.body = buf_cstr(&b);
-	if (call.body != NULL && asked(d, &call) && !refused_as(&call, "invalid_json"))
+	if (call.body != NULL && doctor_asked(d, &call) && !doctor_refused_as(&call, "invalid_json"))
 		found(d, DOCTOR_ERROR, "a body of %zu bytes does not get through (%ld)", most, call.status);
 	buf_free(&call.answer);
 	buf_free(&b);
@@ -340,10 +285,10 @@ static void kept(struct doctor *d)
 
 	if (!doctor_need_token(d))
 		return;
-	if (asked(d, &call)) {
+	if (doctor_asked(d, &call)) {
 		own_arena struct arena a;
 		arena_init(&a, 1 << 20);
-		const struct json *v = object(&a, &call), *keep = v != NULL ? json_get(v, "backendKept") : NULL;
+		const struct json *v = doctor_object(&a, &call), *keep = v != NULL ? json_get(v, "backendKept") : NULL;
 		if (keep == NULL || keep->type != JSON_BOOL)
 			found(d, DOCTOR_SKIPPED, "%ld, without a word about it", call.status);
 		else if (keep->truth)
@@ -373,10 +318,10 @@ static void buffering(struct doctor *d)
 
 	if (!doctor_need_token(d))
 		return;
-	if (asked(d, &call)) {
+	if (doctor_asked(d, &call)) {
 		own_arena struct arena a;
 		arena_init(&a, 1 << 20);
-		const struct json *v = object(&a, &call), *p = v != NULL ? json_get(v, "pauseMs") : NULL;
+		const struct json *v = doctor_object(&a, &call), *p = v != NULL ? json_get(v, "pauseMs") : NULL;
 		if (p == NULL || !json_int(p, 1, 60000, &pause))
 			found(d, DOCTOR_SKIPPED, "%ld: no answer in two parts; try again", call.status);
 		else
@@ -393,7 +338,7 @@ static void events(struct doctor *d)
 
 	if (!doctor_need_token(d))
 		return;
-	if (asked(d, &call)) {
+	if (doctor_asked(d, &call)) {
 		const char *text = buf_cstr(&call.answer), *p = text != NULL ? strstr(text, "\"pauseMs\":") : NULL;
 		if (p != NULL)
 			p += strlen("\"pauseMs\":");
@@ -411,9 +356,9 @@ static void page(struct doctor *d)
 {
 	struct doctor_call call = {.path = "/page/app.js", .anonymous = true};
 
-	if (!need_front(d))
+	if (!doctor_need_front(d))
 		return;
-	if (asked(d, &call)) {
+	if (doctor_asked(d, &call)) {
 		if (call.status != 200)
 			found(d, DOCTOR_WARN, "it is not served (%ld); the API works without", call.status);
 		else if (!call.policy)
@@ -428,10 +373,10 @@ static void profiles(struct doctor *d)
 
 	if (!doctor_need_token(d))
 		return;
-	if (asked(d, &call)) {
+	if (doctor_asked(d, &call)) {
 		own_arena struct arena a;
 		arena_init(&a, 1 << 20);
-		const struct json *v = object(&a, &call), *list = v != NULL ? json_get(v, "profiles") : NULL;
+		const struct json *v = doctor_object(&a, &call), *list = v != NULL ? json_get(v, "profiles") : NULL;
 		for (const struct json *p = list != NULL ? list->child : NULL; p != NULL; p = p->next) {
 			const struct json *is = json_get(p, "ready");
 			if (is == NULL || !is->truth)
@@ -468,14 +413,30 @@ static void reachable(struct doctor *d)
 
 const struct doctor_check doctor_web[] = {
     {"web.server", "the web server answers, and Pinfold is behind it",
-     "start it, with the example of etc/web-servers that fits; its user must be in web_group", server},
-    {"web.ready", "a run would be taken", "do what the reasons say", ready},
-    {"web.tls", "tokens travel by https", "serve Pinfold by https", tls},
+     "start it (systemctl status apache2, lighttpd or nginx), with its example of /etc/pinfold/web-servers included; "
+     "its user "
+     "must be in web_group (web.group)",
+     server},
+    {"web.group", "the web server's user is in web_group", "name its group as web_group in pinfold.conf", group},
+    {"web.ready", "a run would be taken",
+     "read journalctl -u pinfold for the process that is named; make room (disk.space) where it is storage", ready},
+    {"web.tls", "tokens travel by https",
+     "serve Pinfold by https: SSLCertificateFile, ssl.pemfile or ssl_certificate of the web server, as docs/install.md "
+     "shows",
+     tls},
     {"web.authorization", "the Authorization header arrives",
      "Apache: \"CGIPassAuth On\" in the <Location>; nginx: pass HTTP_AUTHORIZATION as all headers are", authorization},
+    {"web.tenant", "the tenant to which this address is bound is one of the configuration",
+     "correct PINFOLD_TENANT in the web server's configuration of this address, or write the tenant to "
+     "tenants.d/NAME.conf "
+     "and systemctl restart pinfold",
+     bound},
     {"web.target", "the request target arrives as it was sent",
      "pass REQUEST_URI as it came (nginx: fastcgi_param REQUEST_URI $request_uri), and rewrite nothing", target},
-    {"web.methods", "DELETE gets through", "allow GET, POST and DELETE; remove <Limit> and dav settings", methods},
+    {"web.methods", "DELETE gets through",
+     "Apache: remove <Limit>, <LimitExcept> and Dav; nginx: limit_except and dav_methods; lighttpd: url.access-deny of "
+     "methods",
+     methods},
     {"web.body", "a body of the largest size gets through",
      "nginx: client_max_body_size 2m; lighttpd: server.max-request-size = 2048; Apache: LimitRequestBody 2097152",
      body},
@@ -486,9 +447,14 @@ const struct doctor_check doctor_web[] = {
     {"web.events", "streams of events arrive at once",
      "as for web.buffering; whatever else is between the service and its callers must not hold them either", events},
     {"web.page", "the page for paired devices is served",
-     "take the page's part of the example over, with its folder and headers (docs/page.md)", page},
+     "take the page's part of the example in /etc/pinfold/web-servers over, with its folder and headers (docs/page.md)",
+     page},
     {"provider.ready", "the gateway has address and key for each model profile",
-     "write the key's file (secrets.present, secrets.length), correct base_url, restart the service", profiles},
+     "write the key's file (secrets.present, secrets.length), correct base_url (config.providers), then systemctl "
+     "restart pinfold",
+     profiles},
     {"provider.reachable", "providers can be connected to (--online; nothing is asked or spent)",
-     "look at name service, firewall and ca_file", reachable},
+     "as the gateway's user: curl -v the base_url of providers.d/*.conf; then look at name service, firewall and "
+     "ca_file",
+     reachable},
     {0}};

@@ -89,6 +89,25 @@ tenants.d/default.conf|tenant "t3" { max_steps = 5000 }|max_steps must be
 tenants.d/default.conf|tenant "t4" { check { argv = {} } }|a check without argv
 tenants.d/default.conf|tenant "t5" {|ends in the middle of a section
 T
+# The line that is named is the one that is meant, whatever comments stand before it: their lines, and what is a comment.
+while IFS='|' read -r before line; do
+	cp "$etc/pinfold.conf" "$root/saved.conf"
+	printf '%b\n' "$before" >"$etc/pinfold.conf"
+	cat "$root/saved.conf" >>"$etc/pinfold.conf"
+	printf 'nonsense = 1 # one\n# two\n' >>"$etc/pinfold.conf"
+	has "a line behind: $before" "$("$cli" config check 2>&1)" "pinfold.conf:$(grep -n ^nonsense "$etc/pinfold.conf" | cut -d: -f1): no such option 'nonsense'"
+	mv "$root/saved.conf" "$etc/pinfold.conf"
+done <<'T'
+|
+# one\n# two\n\n# three
+// one\n\n/* two\n * three "\n\n */
+public_url = "https://a.example" # one // two
+push_contact = "mailto:a#b@example.org" /* one */ # two '
+push_contact = 'https://a.example/"#'\n# "
+push_contact = "https://a.example/\\\\\"#"\n#
+T
+has "what stands in quotes is no comment" "$(echo 'push_contact = "https://a.example/#//&"' >>"$etc/pinfold.conf" && "$cli" config check 2>&1)" "configuration ok"
+sed -i '$d' "$etc/pinfold.conf"
 cp -a "$etc" "$root/saved"
 echo 'provider "p5" { base_url = "https://p5.example/v1" secret = "provider-default" }' >>"$etc/providers.d/default.conf"
 "$cli" config check >/dev/null 2>&1
