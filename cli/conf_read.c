@@ -284,6 +284,7 @@ static void take_global(struct out *o, cfg_t *c)
 			      .max_streams = (uint32_t)number(o, c, "max_streams", 1, 100000),
 			      .auth_failures_per_minute =
 				  (uint32_t)number(o, c, "auth_failures_per_minute", 1, 1000000),
+			      .log_path = cfg_getstr(c, "log_path"),
 			      .public_url = cfg_getstr(c, "public_url"),
 			      .run_token_secret = cfg_getstr(c, "run_token_secret"),
 			      .run_token_secret_next = cfg_getstr(c, "run_token_secret_next"),
@@ -294,6 +295,11 @@ static void take_global(struct out *o, cfg_t *c)
 		if (!endpoint_pattern(m.push_hosts[i]))
 			complain(o, "push_hosts: \"%s\" is neither a host's name nor \"*.name\" nor \"*\"",
 				 m.push_hosts[i]);
+	static const char *const places[] = {"stderr", "journal", "syslog", "file"}; /* in the order of enum log_to */
+	while (m.log_to < 4 && strcmp(places[m.log_to], cfg_getstr(c, "log_to")) != 0)
+		m.log_to++;
+	if (m.log_to == 4)
+		complain(o, "log_to must be stderr, journal, syslog or file");
 	emit(o, cf_put_global(frame, sizeof frame, 0, &m), "global");
 	if (!origin_plain(cfg_getstr(c, "public_url")))
 		complain(o, "public_url must be an origin, as \"https://host\" or \"https://host:port\"");
@@ -511,6 +517,8 @@ static void read_file(struct out *o, const char *file, bool global)
 	    CFG_INT("keep_tokens_days", 90, CFGF_NONE),
 	    CFG_INT("max_streams", 4000, CFGF_NONE),
 	    CFG_INT("auth_failures_per_minute", 60, CFGF_NONE),
+	    CFG_STR("log_to", "stderr", CFGF_NONE),
+	    CFG_STR("log_path", "", CFGF_NONE),
 	    CFG_STR("public_url", "", CFGF_NONE),
 	    CFG_STR("run_token_secret", "run-token", CFGF_NONE),
 	    CFG_STR("run_token_secret_next", "", CFGF_NONE),

@@ -16,6 +16,7 @@
 #include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/digest.h"
+#include "lib/log_to.h"
 #include "lib/place.h"
 #include "lib/secret.h"
 #include <errno.h>
@@ -67,6 +68,7 @@ int main(void)
 	const char *why = conf_load(&conf, CHILD_FD_CONFIG);
 	if (why != NULL)
 		fatal("the configuration is not acceptable: %s", why);
+	log_to((enum log_to)conf.global.log_to, conf.global.log_path);
 	close(CHILD_FD_CONFIG);
 	/* None of the secrets is for this role; should any arrive, it ends here unread. */
 	close(CHILD_FD_SECRETS);

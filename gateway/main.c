@@ -13,6 +13,7 @@
 #include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/digest.h"
+#include "lib/log_to.h"
 #include "lib/place.h"
 #include <errno.h>
 #include <pthread.h>
@@ -89,6 +90,7 @@ static void load(struct app *app)
 
 	if (why)
 		fatal("configuration: %s", why);
+	log_to((enum log_to)app->conf.global.log_to, app->conf.global.log_path);
 	if (!secrets_read(&app->secrets, CHILD_FD_SECRETS))
 		fatal("cannot read the secrets");
 	close(CHILD_FD_SECRETS);

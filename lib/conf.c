@@ -3,6 +3,7 @@
  * not its contents: everything is bounded, names are unique, references lead somewhere.
  */
 #include "lib/conf.h"
+#include "lib/log_to.h"
 #include "lib/num.h"
 #include "lib/wire.h"
 #include <fcntl.h>
@@ -249,6 +250,11 @@ static const char *decode(struct conf *c, struct wire_bytes all)
 		return why;
 	if (!l.ended || !l.global || !l.shared)
 		return "END, GLOBAL or SHARED_GID is missing";
+	/* A socket's name is no longer than the kernel has room for. */
+	const struct cf_global *g = &c->global;
+	if (g->log_path[0] != '\0' ? g->log_path[0] != '/' || (g->log_to != LOG_TO_FILE && strlen(g->log_path) > 107)
+				   : g->log_to == LOG_TO_FILE)
+		return "log_path must be an absolute path, and be there with log_to = file";
 	return check_references(c);
 }
 

@@ -5,9 +5,19 @@
  */
 #ifndef LIB_DIE_H
 #define LIB_DIE_H
+#include <stddef.h>
 
-/* Names this program in each line; keeps the pointer. */
+/* Names this program in each line; keeps the pointer. Where standard error is the journal's stream, lines say to it how
+ * grave they are. */
 void log_open(const char *program);
+/* log_to of pinfold.conf; the file is opened by sandboxd, and is standard error. */
+enum log_to { LOG_TO_STDERR, LOG_TO_JOURNAL, LOG_TO_SYSLOG, LOG_TO_FILE };
+/* A line as it is made, "<N>" of syslog(3), the text, its end; to standard error without the first LOG_LEVEL bytes
+ * where nobody there reads them. */
+enum { LOG_LEVEL = 3 };
+void log_write(const char *line, size_t n);
+/* Gets each line instead, if it is set; kind: the same for lines that differ in their figures alone. */
+extern void (*log_sink)(const char *kind, const char *line, size_t n);
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

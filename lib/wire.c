@@ -8,7 +8,7 @@
 
 enum { WIRE_ID_MAX = 128 };
 
-static uint8_t *put_room(struct wire_w *w, size_t n)
+uint8_t *wire_room(struct wire_w *w, size_t n)
 {
 	if (w->bad || n > w->cap - w->n) {
 		w->bad = true;
@@ -21,7 +21,7 @@ static uint8_t *put_room(struct wire_w *w, size_t n)
 
 static void put_be(struct wire_w *w, uint64_t v, unsigned bytes)
 {
-	uint8_t *p = put_room(w, bytes);
+	uint8_t *p = wire_room(w, bytes);
 	if (p == NULL)
 		return;
 	for (unsigned i = 0; i < bytes; i++)
@@ -91,11 +91,6 @@ struct wire_w wire_plain(uint8_t *buf, size_t cap)
 	return (struct wire_w){.p = buf, .cap = cap};
 }
 
-size_t wire_end_plain(struct wire_w *w)
-{
-	return wire_end(w);
-}
-
 struct wire_r wire_open_plain(const uint8_t *p, size_t len)
 {
 	return (struct wire_r){.p = p, .left = len};
@@ -134,7 +129,7 @@ void wire_put_bool(struct wire_w *w, bool v)
 static void put_str_n(struct wire_w *w, const char *s, size_t n)
 {
 	wire_put_u32(w, (uint32_t)n);
-	uint8_t *p = put_room(w, n + 1);
+	uint8_t *p = wire_room(w, n + 1);
 	if (p == NULL)
 		return;
 	memcpy(p, s, n);
@@ -160,18 +155,6 @@ void wire_put_str(struct wire_w *w, const char *s, size_t max)
 		put_str_n(w, s, n);
 }
 
-void wire_put_bytes(struct wire_w *w, struct wire_bytes b, size_t max)
-{
-	if (b.n > max) {
-		w->bad = true;
-		return;
-	}
-	wire_put_u32(w, b.n);
-	uint8_t *p = put_room(w, b.n);
-	if (p != NULL && b.n > 0)
-		memcpy(p, b.p, b.n);
-}
-
 void wire_put_strs(struct wire_w *w, const char *const *v, uint32_t n, uint32_t maxn, size_t max)
 {
 	if (n > maxn) {
@@ -181,14 +164,6 @@ void wire_put_strs(struct wire_w *w, const char *const *v, uint32_t n, uint32_t 
 	wire_put_u32(w, n);
 	for (uint32_t i = 0; i < n; i++)
 		wire_put_str(w, v[i], max);
-}
-
-void wire_put_key(struct wire_w *w, const char *s)
-{
-	size_t n = strlen(s) + 1;
-	uint8_t *p = put_room(w, n);
-	if (p != NULL)
-		memcpy(p, s, n);
 }
 
 uint8_t wire_get_u8(struct wire_r *r)

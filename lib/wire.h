@@ -55,6 +55,7 @@ struct wire_w wire_plain(uint8_t *buf, size_t cap);
 size_t wire_end_plain(struct wire_w *w);
 struct wire_r wire_open_plain(const uint8_t *p, size_t len);
 
+uint8_t *wire_room(struct wire_w *w, size_t n); /* for n bytes, which count as put; NULL after an error */
 void wire_put_u8(struct wire_w *w, uint8_t v);
 void wire_put_u16(struct wire_w *w, uint16_t v);
 void wire_put_u32(struct wire_w *w, uint32_t v);

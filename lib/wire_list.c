@@ -1,5 +1,6 @@
-/* Lists of encoded structs within a field; see wire.h. */
+/* Lists of encoded structs within a field, and what else the processes that are not root write; see wire.h. */
 #include "lib/wire.h"
+#include <string.h>
 
 uint8_t *wire_list_room(struct wire_list *l, size_t most)
 {
@@ -38,4 +39,29 @@ bool wire_list_next(struct wire_bytes *rest, struct wire_bytes *part, bool *bad)
 	}
 	*rest = (struct wire_bytes){.p = r.p, .n = (uint32_t)r.left};
 	return true;
+}
+
+size_t wire_end_plain(struct wire_w *w)
+{
+	return wire_end(w);
+}
+
+void wire_put_bytes(struct wire_w *w, struct wire_bytes b, size_t max)
+{
+	if (b.n > max) {
+		w->bad = true;
+		return;
+	}
+	wire_put_u32(w, b.n);
+	uint8_t *p = wire_room(w, b.n);
+	if (p != NULL && b.n > 0)
+		memcpy(p, b.p, b.n);
+}
+
+void wire_put_key(struct wire_w *w, const char *s)
+{
+	size_t n = strlen(s) + 1;
+	uint8_t *p = wire_room(w, n);
+	if (p != NULL)
+		memcpy(p, s, n);
 }

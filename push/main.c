@@ -19,6 +19,7 @@
 #include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/digest.h"
+#include "lib/log_to.h"
 #include "lib/place.h"
 #include "push/app.h"
 #include <errno.h>
@@ -113,6 +114,7 @@ int main(void)
 	const char *why = conf_load(&app.conf, CHILD_FD_CONFIG);
 	if (why != NULL)
 		fatal("configuration: %s", why);
+	log_to((enum log_to)app.conf.global.log_to, app.conf.global.log_path);
 	why = open_key(&app);
 	if (why != NULL) {
 		confine_push(&app.conf, false);

@@ -92,19 +92,18 @@ static void become(const struct app *app, const struct child_row *row, int fds[C
 {
 	const struct cf_role *role = settings_role(&app->conf, row->name);
 	const struct rlimit no_core = {1, 1}; /* see box_exec.c */
-	char program[512],
+	char program[512], kept[3][512],
 	    *env[8] = {(char[]){"PATH=/usr/local/bin:/usr/bin:/bin"}, (char[]){"LANG=C.UTF-8"}, (char[]){"TZ=UTC"}};
 	char *argv[] = {(char *)(uintptr_t)row->program, NULL};
 	snprintf(program, sizeof program, "%s/%s", place_dir(PLACE_LIBEXEC), row->program);
+	static const char *const pass[3] = {"JOURNAL_STREAM", /* what standard error is */
 #ifdef PF_SANITIZE
-	static const char *const pass[] = {"ASAN_OPTIONS", "UBSAN_OPTIONS"};
-	char kept[2][512];
-	for (size_t i = 0, n = 3; i < 2; i++)
-		if (getenv(pass[i]) != NULL) {
-			snprintf(kept[i], sizeof kept[i], "%s=%s", pass[i], getenv(pass[i]));
-			env[n++] = kept[i];
-		}
+					    "ASAN_OPTIONS", "UBSAN_OPTIONS"
 #endif
+	};
+	for (size_t i = 0, n = 3; i < 3 && pass[i] != NULL; i++)
+		if (getenv(pass[i]) != NULL && snprintf(kept[i], sizeof kept[i], "%s=%s", pass[i], getenv(pass[i])) > 0)
+			env[n++] = kept[i];
 	sigset_t none;
 	sigemptyset(&none);
 	signal(SIGPIPE, SIG_DFL);

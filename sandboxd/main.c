@@ -32,6 +32,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -92,6 +93,22 @@ static void make_folders(const struct settings *c)
 		snprintf(path, sizeof path, "%s%s", place_dir(rows[i].in), rows[i].name);
 		close(folder_make(path, rows[i].mode, rows[i].uid, rows[i].gid));
 	}
+}
+
+/* Of this process and, as its standard error, of all that it starts. Who empties it need not tell: it is appended to.
+ */
+static void open_log(const char *path)
+{
+	char dir[256] = "";
+	const char *name = strrchr(path, '/');
+	if (name == NULL || *path != '/')
+		unfit("log_path must be the absolute path of a file");
+	memcpy(dir, path, (size_t)(name - path)); /* of at most 200 bytes */
+	own_fd int at = folder_check(dir);
+	own_fd int fd = openat(at, name + 1, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
+	if (fd < 0 || fchmod(fd, 0640) != 0 || dup2(fd, 2) < 0)
+		unfit("log_path: %s cannot be opened: %m", path);
+	log_open("pinfold-sandboxd");
 }
 
 /* Reaps every dead child; also those that a daemon left behind, which are nobody's. */
@@ -217,6 +234,8 @@ int main(int argc, char **argv)
 	app.pid = getpid();
 	app.conf_fd = settings_load(&app.conf);
 	make_folders(&app.conf);
+	if (app.conf.global.log_to == LOG_TO_FILE)
+		open_log(app.conf.global.log_path);
 	children_listen(&app); /* first, so that callers wait instead of being refused */
 	catch_signals(&app);
 	prepare_boxes(&app);

@@ -15,6 +15,7 @@
 #include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/digest.h"
+#include "lib/log_to.h"
 #include "lib/num.h"
 #include "lib/place.h"
 #include "lib/token.h"
@@ -151,6 +152,7 @@ int main(void)
 	const char *why = conf_load(&app.conf, CHILD_FD_CONFIG);
 	if (why != NULL)
 		fatal("the configuration is not acceptable: %s", why);
+	log_to((enum log_to)app.conf.global.log_to, app.conf.global.log_path);
 	read_secrets();
 	if (!digest_start())
 		fatal("OpenSSL does not start: %m");

@@ -15,6 +15,7 @@
 #include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/digest.h"
+#include "lib/log_to.h"
 #include "lib/place.h"
 #include "lib/secret.h"
 #include "store/offline.h"
@@ -74,6 +75,7 @@ int main(int argc, char **argv)
 	const char *why = conf_load(conf, CHILD_FD_CONFIG);
 	if (why != NULL)
 		fatal("the configuration is not acceptable: %s", why);
+	log_to((enum log_to)conf->global.log_to, conf->global.log_path);
 	sv->conf = conf;
 	sv->signal_fd = open_signals();
 	sv->control_fd = given(CHILD_FD_CONTROL, "control");

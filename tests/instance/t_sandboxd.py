@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """sandboxd is killed, and stopped: everything goes with it, and the next one starts as if it were the first."""
-import random, re
+import random, re, select, shutil, socket, tempfile
 from processes import *
 
 mine, crowd = token(), operator("token", "create", "--tenant", "crowd").strip()
@@ -143,6 +143,56 @@ def killed_by_command():
     check("the run of doctor ended with it", "controller_restarted" in rows["box.end"]["detail"] and rows["box.end"]["status"] == "ok", rows["box.end"])
 
 
-for f in (killed_often, stopped_at_work, quarantined, killed_by_command):
+def again():
+    """The service with what its files say now."""
+    before = pid_of("pinfold-sandboxd")
+    os.kill(before, signal.SIGTERM)
+    return wait_for(lambda: pid_of("pinfold-sandboxd") not in (before, None) and answers() == 200)
+
+
+def log():
+    """log_to: a file that whoever rotates it copies and empties, and syslog's socket, each for every process."""
+    conf, place = INSTANCE + "/etc/pinfold/pinfold.conf", tempfile.mkdtemp(prefix="pf-log.")
+    file, was = place + "/service.log", open(conf).read()
+    socket_ = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    socket_.bind(place + "/log")
+    os.chmod(place, 0o755)
+    os.chmod(place + "/log", 0o666)
+    got = []
+
+    def line(run):
+        while select.select([socket_], [], [], 0)[0]:
+            got.append(socket_.recv(65536).decode())
+        return [l for l in open(file).read().splitlines() + got if f"run {run} of" in l]
+
+    try:
+        open(conf, "a").write(f'log_to = "file"\nlog_path = "{file}"\n')
+        check("up with a file", again())
+        check("its mode", oct(os.stat(file).st_mode & 0o7777) == "0o640", oct(os.stat(file).st_mode))
+        text = open(file).read()
+        check("sandboxd and those it starts are in it", all(f"\n{n}: info: ready" in "\n" + text for n in
+              ("pinfold-sandboxd", "pinfold-stored", "pinfold-steward")), text)
+        run = start(mine, {"agent.py": "pass\n"}, agent="script", checks=GIT)
+        until(mine, run)
+        check("a run's lines", wait_for(lambda: len(line(run)) > 1), open(file).read()[-500:])
+        os.truncate(file, 0)
+        run = start(mine, {"agent.py": "pass\n"}, agent="script", checks=GIT)
+        until(mine, run)
+        check("it is emptied, and goes on from its beginning", wait_for(lambda: len(line(run)) > 1) and not open(file).read().startswith("\0"))
+        open(conf, "w").write(was + f'log_to = "syslog"\nlog_path = "{place}/log"\n')
+        check("up with syslog", again())
+        run = start(mine, {"agent.py": "pass\n"}, agent="script", checks=GIT)
+        until(mine, run)
+        check("what the confined processes say comes there", wait_for(lambda: len(line(run)) > 1) and
+              all(re.match(r"<30>pinfold-steward\[\d+\]: info: run ", l) for l in line(run)), got[-5:])
+        check("of stored, too", any(re.match(r"<30>pinfold-stored\[\d+\]: info: ready$", l) for l in got), got)
+    finally:
+        open(conf, "w").write(was)
+        check("as before", again())
+        socket_.close()
+        shutil.rmtree(place)
+
+
+for f in (killed_often, stopped_at_work, quarantined, killed_by_command, log):
     case(f.__name__, f)
 done()
