@@ -32,7 +32,7 @@ class Operator:
         tag = "".join(secrets.choice(string.ascii_letters) for _ in range(16))
         text = ("pfa_" if kind == API else "pfd_") + tag + "_" + base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
         self.tell("TOKEN_CREATE", tenant=tenant, kind=kind, token_id=tag, hash=hashlib.sha256(text.encode()).digest(), label="m-" + tag,
-                  rights=rights, expires_at=1 if expired else 0)
+                  rights=rights, expires_at=int(time.time() * 1000) - 60000 if expired else 0)
         if revoked:
             self.tell("TOKEN_REVOKE", tenant=tenant, token_id=tag)
         return text

@@ -166,11 +166,24 @@ reports() {
 	: >"$work/up.err"
 }
 
+# What several instances share: each takes the next test from one list.
+# queue FILE TEST...: writes the list.
+queue() { printf '%s\n' "${@:2}" >"$1"; }
+# next_test FILE: takes the first of what is left, and says it; 1 when nothing is.
+next_test() {
+	local first
+	(
+		flock 9
+		read -r first <"$1" || exit 1
+		sed -i 1d "$1"
+		printf '%s\n' "$first"
+	) 9>"$1.lock"
+}
+
 up_or_down() { line=$(sed -n 's/^ready //p' "$work/up.out"); [ -n "$line" ] || ! kill -0 "$up_pid" 2>/dev/null; }
-# with_instance LABEL DIR WEB-SERVER TEST...: these tests, with a running instance.
+# with_instance LABEL DIR WEB-SERVER QUEUE: a running instance, and the tests that it takes from there.
 with_instance() {
-	local label=$1 dir=$2 web=$3 line test
-	shift 3
+	local label=$1 dir=$2 web=$3 queue=$4 line test
 	say "testing: $label, a running instance behind $web"
 	doing="starting an instance, $label"
 	"$top/tests/instance/leftovers.sh" --before "$work/before"
@@ -187,7 +200,7 @@ with_instance() {
 	export PINFOLD_URL PINFOLD_INSTANCE PINFOLD_CLI PINFOLD_UP_PID=$up_pid
 	PINFOLD_URL=$(printf '%s' "$line" | sed 's/.*"url":"\([^"]*\)".*/\1/')
 	PINFOLD_INSTANCE=$work/root PINFOLD_CLI=$work/root/usr/bin/pinfold
-	for test; do
+	while test=$(next_test "$queue"); do
 		PINFOLD_BUILD=$dir one "$label ${test#"$top"/}" "$test"
 	done
 	reports "$label"
@@ -198,16 +211,25 @@ with_instance() {
 	one "$label nothing is left behind" "$top/tests/instance/leftovers.sh" "$work/root" "$work/before"
 }
 
+# one_of_two: of build_and_test. What sanitizers say of it is in its own folder.
+one_of_two() {
+	sanitizers_say 0
+	with_instance "$label" "$dir" lighttpd "$to_take"
+}
+
 # build_and_test LABEL DIR CONFIGURE...: but for the tests of an instance that $leave_out names
 build_and_test() {
-	local label=$1 dir=$2 test tests=()
+	local label=$1 dir=$2 to_take=$work/queue test tests=()
 	shift 2
-	for test in "$top"/tests/instance/t_*; do
-		case " ${leave_out-} " in *" ${test##*/} "*) ;; *) tests+=("$test") ;; esac
+	# What takes longest first, so that both instances end at about the same time.
+	for test in "$top"/tests/instance/{t_page.sh,t_stream.py,t_restart.py,t_sandboxd.py,t_follow.py,t_doctor.py,t_wait.py} "$top"/tests/instance/t_*; do
+		case " ${leave_out-} ${tests[*]##*/} " in *" ${test##*/} "*) ;; *) tests+=("$test") ;; esac
 	done
 	if build_tree "$dir" "$@"; then
 		make_check "$label" "$dir"
-		with_instance "$label" "$dir" lighttpd "${tests[@]}"
+		queue "$to_take" "${tests[@]}"
+		# Most of each test is waiting.
+		side_by_side one_of_two first second
 	else
 		printf '  FAIL  %s does not build\n' "$dir"
 		failed=$((failed + 1))
