@@ -55,18 +55,21 @@ enum err gate_alive(struct gate_call *call)
 	return gate_alive_run(call->app, call->box->tenant, call->box->run);
 }
 
-bool gate_by_wire(struct app *app, struct box *box, char model[129])
+bool gate_by_wire(struct gate_call *call, char model[129])
 {
+	struct app *app = call->app;
+	struct box *box = call->box;
+	const struct conf *conf = call->before->conf;
 	struct st_cap_check m = {.tenant = box->tenant, .run = box->run};
 	struct st_cap_is is;
 	bool any = false;
 
-	for (uint32_t i = 0; i < app->conf.nagents; i++)
-		any = any || app->conf.agents[i].token_wire;
+	for (uint32_t i = 0; i < conf->nagents; i++)
+		any = any || conf->agents[i].token_wire;
 	pthread_mutex_lock(&box->lock);
 	struct ask *a = any && box->delivery == BOX_UNKNOWN ? store_take(app->store) : NULL;
 	if (a && st_call_cap_check(a, &m, NULL, &is, NULL) == ERR_OK) {
-		const struct cf_agent *agent = conf_agent(&app->conf, is.agent);
+		const struct cf_agent *agent = conf_agent(conf, is.agent);
 		box->delivery = agent && agent->token_wire ? BOX_WIRE : BOX_FILES;
 		snprintf(box->model, sizeof box->model, "%s", is.model);
 	}
@@ -78,6 +81,29 @@ bool gate_by_wire(struct app *app, struct box *box, char model[129])
 	return wire;
 }
 
+static bool offered(const struct terms *terms, const struct upstream_target *t)
+{
+	for (uint32_t i = 0; i < terms->ntargets; i++)
+		if (terms->targets[i].url &&
+		    memcmp(terms->targets[i].fingerprint, t->fingerprint, sizeof t->fingerprint) == 0)
+			return true;
+	return false;
+}
+
+/* The i-th that this call may be meant for, or NULL behind the last: of the terms in force, and then what only those
+ * of its box have. */
+static const struct upstream_target *choice(const struct gate_call *call, uint32_t i, bool *skip)
+{
+	uint32_t n = call->terms->ntargets;
+	const struct upstream_target *t = i < n                            ? &call->terms->targets[i]
+					  : i - n < call->before->ntargets ? &call->before->targets[i - n]
+									   : NULL;
+
+	*skip = t && (!t->url || strcmp(t->profile->model, call->claims.model) != 0 ||
+		      (i >= n && (call->before == call->terms || offered(call->terms, t))));
+	return t;
+}
+
 /*
  * Spends one unit at the profile that the run is bound to. Profiles may share a model; the capability's
  * fingerprint says which one is meant, and a profile that is not it spends nothing.
@@ -85,15 +111,16 @@ bool gate_by_wire(struct app *app, struct box *box, char model[129])
 static enum err consume(struct gate_call *call, const struct upstream_target **used)
 {
 	const struct app *app = call->app;
+	const struct upstream_target *t;
 	struct st_cap_is is;
 	enum err e = ERR_PROVIDER_NOT_CONFIGURED;
 	struct ask *a = store_take(app->store);
+	bool skip;
 
 	if (!a)
 		return ERR_STORE_UNAVAILABLE;
-	for (uint32_t i = 0; i < app->ntargets; i++) {
-		const struct upstream_target *t = &app->targets[i];
-		if (!t->url || strcmp(t->profile->model, call->claims.model) != 0)
+	for (uint32_t i = 0; (t = choice(call, i, &skip)) != NULL; i++) {
+		if (skip)
 			continue;
 		struct st_cap_consume m = {.tenant = call->box->tenant,
 					   .run = call->box->run,
@@ -149,7 +176,7 @@ static enum err forward(struct gate_call *call, struct flight *flight, const str
 	}
 	if (e != ERR_OK)
 		return e;
-	e = upstream_call(call->app, target, request, flight, answer);
+	e = upstream_call(call->app, target, call->terms->model_timeout_ms, request, flight, answer);
 	bool fine = answer->status >= 200 && answer->status < 300;
 	enum flight_end end = flight_ended(flight);
 	const char *outcome = end == FLIGHT_CLIENT_LEFT ? "client_left"
@@ -167,10 +194,10 @@ static enum err forward(struct gate_call *call, struct flight *flight, const str
 	return may != ERR_OK ? may : e;
 }
 
-static bool model_known(const struct app *app, const char *model)
+static bool model_known(const struct terms *terms, const char *model)
 {
-	for (uint32_t i = 0; i < app->ntargets; i++)
-		if (strcmp(app->targets[i].profile->model, model) == 0)
+	for (uint32_t i = 0; i < terms->ntargets; i++)
+		if (strcmp(terms->targets[i].profile->model, model) == 0)
 			return true;
 	return false;
 }
@@ -192,7 +219,8 @@ void gate_chat(struct gate_call *call)
 		return;
 	}
 	enum err e = policy_strict(body, call->claims.model, &request, field);
-	if (e == ERR_OK && !model_known(call->app, call->claims.model)) {
+	if (e == ERR_OK && !model_known(call->terms, call->claims.model) &&
+	    !model_known(call->before, call->claims.model)) {
 		e = ERR_MODEL_NOT_ALLOWED;
 		snprintf(field, sizeof field, "model");
 	}

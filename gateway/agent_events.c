@@ -268,7 +268,7 @@ void gate_events(struct gate_call *call)
 	if (b && list) {
 		b->list = (struct wire_list){.p = list, .cap = LIST_MAX};
 		buf_init(&b->text, DATA_TOTAL);
-		b->masks = call->app->conf.global.mask_secrets;
+		b->masks = call->terms->conf->global.mask_secrets;
 		e = take_batch(call, b, field);
 		if (e == ERR_OK)
 			e = gate_alive(call);

@@ -9,6 +9,7 @@
 #include "lib/ask.h"
 #include "lib/buf.h"
 #include "lib/conf.h"
+#include "lib/held.h"
 #include "lib/json.h"
 #include "lib/num.h"
 #include "lib/pace.h"
@@ -36,19 +37,24 @@ enum {
 /* A model profile as this process may use it. */
 struct upstream_target {
 	const struct cf_profile *profile;
-	const char *url;          /* NULL: not usable */
+	char *url;                /* NULL: not usable */
 	const char *ca_file;      /* "" : the system's */
 	const struct secret *key; /* NULL: none is needed */
 	uint8_t fingerprint[32];
 };
 
-struct app {
-	struct conf conf;
-	struct secrets secrets;
+/* What a call is done under (terms.c). All of it is held's. */
+struct terms {
+	struct held *held;
+	const struct conf *conf;
 	const struct secret *token_key, *token_next; /* next may be NULL */
 	struct upstream_target targets[CONF_PROFILES];
 	uint32_t ntargets;
 	uint32_t model_timeout_ms;
+};
+
+struct app {
+	struct held_place held; /* each has its terms as its own */
 	struct store_pool *store;
 	struct upstream_pool *upstream;
 	struct flights *flights;
@@ -60,6 +66,7 @@ struct box {
 	char run[129], tenant[129];
 	struct MHD_Daemon *daemon;
 	pthread_mutex_t lock;
+	const struct terms *opened_under;                   /* under the lock; used once by the box */
 	enum { BOX_UNKNOWN, BOX_FILES, BOX_WIRE } delivery; /* under the lock: how its run gets its tokens */
 	char model[129];                                    /* of BOX_WIRE */
 	struct pace denied;                                 /* under the lock: how often a wrong token is told of */
@@ -72,6 +79,8 @@ struct box {
 struct gate_call {
 	struct app *app;
 	struct box *box;
+	const struct terms *terms;  /* in force when it began */
+	const struct terms *before; /* that its box was opened under, often the same */
 	struct route_found found;
 	struct token_claims claims;
 	char request_id[UUID_LEN + 1];
@@ -89,6 +98,13 @@ struct gate_call {
 	bool seen_head, too_large;
 };
 
+/* terms.c. What it makes is h's own; NULL: *why is a phrase that stays. */
+const struct terms *terms_make(struct held *h, const char **why);
+/* Those in force, and those of a box: used once more, until terms_done (NULL: nothing). */
+const struct terms *terms_now(struct app *app);
+const struct terms *terms_of_box(struct box *box);
+void terms_done(const struct terms *t);
+
 /* agent_text.c: appends an event's data (NULL: it has none), cleaned, with the agent's own number. Of a question also
  * what the cleaning changed, as text_shortened: [{"field","bytes","sha256","masked"},...] of the text before, absent
  * where it is shown as the agent wrote it; mask: what looks like a secret is masked; id (NULL: it has none) stands for
@@ -102,7 +118,7 @@ void gate_fail(struct gate_call *call, enum err e, const char *field);
 
 /* admit.c: does no token enter this box? Then the connection alone says whose call it is, and model becomes the run's.
  */
-bool gate_by_wire(struct app *app, struct box *box, char model[129]);
+bool gate_by_wire(struct gate_call *call, char model[129]);
 /* ERR_OK where a token of the call's run is good although its own time is over: its capability was given a further
  * life. */
 enum err gate_renewed(struct gate_call *call);
@@ -142,7 +158,7 @@ void box_close(struct box *box);
 struct store_pool *store_pool_new(const char *socket_path);
 /* Keeps one connection of its own to the store, over which it says again and again which profiles can be asked, and
  * from which METRICS there tells that this process is up. */
-void store_stay_connected(struct store_pool *p, const struct app *app);
+void store_stay_connected(struct store_pool *p, struct app *app);
 struct ask *store_take(struct store_pool *p); /* waits; NULL after GATE_STORE_PATIENCE_MS */
 void store_give(struct store_pool *p, struct ask *a);
 
@@ -161,6 +177,6 @@ struct upstream_pool *upstream_pool_new(void);
 /* The complete address for a provider, or NULL: the reason is logged. The caller frees. */
 char *upstream_url(const struct cf_provider *p);
 /* One call, never repeated. Cut off when the flight is ended. ERR_OK also for an error status of the provider. */
-enum err upstream_call(const struct app *app, const struct upstream_target *t, const struct buf *request,
-		       struct flight *flight, struct upstream_answer *answer);
+enum err upstream_call(const struct app *app, const struct upstream_target *t, uint32_t timeout_ms,
+		       const struct buf *request, struct flight *flight, struct upstream_answer *answer);
 #endif

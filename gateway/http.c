@@ -127,7 +127,6 @@ static enum err take_path(const char *raw, char *path, size_t cap)
 static enum err by_token(struct gate_call *call, const struct head *h)
 {
 	static const char scheme[] = "Bearer ";
-	const struct app *app = call->app;
 	const char *value = h->value[HEADER_AUTHORIZATION];
 	size_t n = h->size[HEADER_AUTHORIZATION];
 
@@ -138,8 +137,8 @@ static enum err by_token(struct gate_call *call, const struct head *h)
 	if (n > TOKEN_MAX)
 		return ERR_INVALID_RUN_TOKEN;
 	enum err e =
-	    token_verify(app->token_key, app->token_next, value, n, (enum token_audience)call->found.route->audience,
-			 (int64_t)(clock_ms() / 1000), &call->claims);
+	    token_verify(call->terms->token_key, call->terms->token_next, value, n,
+			 (enum token_audience)call->found.route->audience, (int64_t)(clock_ms() / 1000), &call->claims);
 	bool old = e == ERR_EXPIRED_RUN_TOKEN && call->claims.exp != 0;
 	if (e != ERR_OK && !old)
 		return e;
@@ -160,7 +159,7 @@ static bool by_wire(struct gate_call *call)
 	*c = (struct token_claims){.audience = (enum token_audience)call->found.route->audience};
 	snprintf(c->run, sizeof c->run, "%s", call->box->run);
 	snprintf(c->tenant, sizeof c->tenant, "%s", call->box->tenant);
-	return gate_by_wire(call->app, call->box, c->model);
+	return gate_by_wire(call, c->model);
 }
 
 static enum err authenticate(struct gate_call *call, const struct head *h)
@@ -270,6 +269,8 @@ static void *on_uri(void *arg, const char *uri, struct MHD_Connection *c)
 		return NULL;
 	call->box = box;
 	call->app = box->app;
+	call->terms = terms_now(box->app);
+	call->before = terms_of_box(box);
 	call->started_ms = timer_ms();
 	uuid4(call->request_id);
 	buf_init(&call->body, 256000);
@@ -292,6 +293,8 @@ static void on_completed(void *arg, struct MHD_Connection *c, void **state, enum
 		return;
 	buf_free(&call->body);
 	buf_free(&call->reply);
+	terms_done(call->terms);
+	terms_done(call->before);
 	free(call);
 }
 
@@ -351,6 +354,7 @@ struct box *box_open(struct app *app, const char *run, const char *tenant, int f
 		return NULL;
 	}
 	box->app = app;
+	box->opened_under = terms_now(app);
 	pthread_mutex_init(&box->lock, NULL);
 	snprintf(box->run, sizeof box->run, "%s", run);
 	snprintf(box->tenant, sizeof box->tenant, "%s", tenant);
@@ -363,6 +367,7 @@ struct box *box_open(struct app *app, const char *run, const char *tenant, int f
 	    MHD_OPTION_URI_LOG_CALLBACK, on_uri, box, MHD_OPTION_NOTIFY_COMPLETED, on_completed, box, MHD_OPTION_END);
 	if (!box->daemon) {
 		close(fd);
+		terms_done(box->opened_under);
 		free(box);
 		return NULL;
 	}
@@ -374,6 +379,7 @@ static void *closer(void *arg)
 	struct box *box = arg;
 
 	MHD_stop_daemon(box->daemon);
+	terms_done(box->opened_under);
 	free(box);
 	return NULL;
 }

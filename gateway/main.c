@@ -24,53 +24,20 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { MODEL_TIMEOUT_MS = 120000 };
-
 static void on_term(int sig)
 {
 	(void)sig;
 	_exit(0);
 }
 
-static void load_targets(struct app *app)
-{
-	for (uint32_t i = 0; i < app->conf.nprofiles; i++) {
-		struct upstream_target *t = &app->targets[app->ntargets++];
-		const struct cf_profile *p = &app->conf.profiles[i];
-		const struct cf_provider *provider = conf_provider(&app->conf, p->provider);
-
-		t->profile = p;
-		if (!provider || !conf_fingerprint(&app->conf, p, t->fingerprint)) {
-			log_error("profile %s: its provider %s is not configured", p->name, p->provider);
-			continue;
-		}
-		t->ca_file = provider->ca_file;
-		if (*provider->secret) {
-			t->key = secrets_find(&app->secrets, provider->secret);
-			if (!t->key || t->key->n == 0 || memchr(t->key->p, '\n', t->key->n) ||
-			    memchr(t->key->p, '\r', t->key->n) || memchr(t->key->p, 0, t->key->n)) {
-				log_error("provider %s: its secret %s is missing or not one line; its model calls are "
-					  "refused until its file is written and the service started again",
-					  provider->name, provider->secret);
-				continue;
-			}
-		}
-		if (strcmp(provider->protocol, "openai") != 0) {
-			log_error("provider %s: protocol %s is not known here", provider->name, provider->protocol);
-			continue;
-		}
-		t->url = upstream_url(provider);
-	}
-}
-
 /* Before the first thread is started. */
-static void close_the_rest(const struct app *app)
+static void close_the_rest(const struct conf *conf)
 {
 	struct landlock_rule certificates[16];
 	static char folder[16][256];
 	size_t n = 0;
-	for (uint32_t i = 0; i < app->conf.nproviders && n < 16; i++) {
-		const char *file = app->conf.providers[i].ca_file, *end = strrchr(file, '/');
+	for (uint32_t i = 0; i < conf->nproviders && n < 16; i++) {
+		const char *file = conf->providers[i].ca_file, *end = strrchr(file, '/');
 		if (end == NULL || end == file || (size_t)(end - file) >= sizeof folder[0])
 			continue;
 		memcpy(folder[n], file, (size_t)(end - file));
@@ -85,31 +52,22 @@ static void close_the_rest(const struct app *app)
 
 static void load(struct app *app)
 {
-	const char *why = conf_load(&app->conf, CHILD_FD_CONFIG);
+	const char *why;
+	struct held *h = held_load(CHILD_FD_CONFIG, CHILD_FD_SECRETS, &why);
 	static char path[200];
 
-	if (why)
+	if (!h)
 		fatal("configuration: %s", why);
-	log_to((enum log_to)app->conf.global.log_to, app->conf.global.log_path);
-	if (!secrets_read(&app->secrets, CHILD_FD_SECRETS))
-		fatal("cannot read the secrets");
+	log_to((enum log_to)h->conf.global.log_to, h->conf.global.log_path);
 	close(CHILD_FD_SECRETS);
-	const char *run_secret = conf_run_secret(&app->conf), *next = app->conf.global.run_token_secret_next;
-	app->token_key = secrets_find(&app->secrets, run_secret);
-	app->token_next = *next ? secrets_find(&app->secrets, next) : NULL;
-	if (!app->token_key || app->token_key->n < TOKEN_SECRET_MIN)
-		fatal("the secret %s is missing or shorter than %d bytes: remove its file and run \"pinfold setup\"",
-		      run_secret, TOKEN_SECRET_MIN);
-	if (*next && (!app->token_next || app->token_next->n < TOKEN_SECRET_MIN))
-		fatal("the secret %s is missing or shorter than %d bytes", next, TOKEN_SECRET_MIN);
-	close_the_rest(app);
-	app->model_timeout_ms =
-	    app->conf.global.model_timeout_ms ? app->conf.global.model_timeout_ms : MODEL_TIMEOUT_MS;
-	snprintf(path, sizeof path, "%s/" PLACE_STORE_SOCK, app->conf.global.run_dir);
+	close_the_rest(&h->conf);
+	snprintf(path, sizeof path, "%s/" PLACE_STORE_SOCK, h->conf.global.run_dir);
 	app->store = store_pool_new(path);
 	app->upstream = upstream_pool_new();
+	if (!terms_make(h, &why))
+		fatal("configuration: %s", why);
+	held_init(&app->held, h);
 	app->flights = flights_new(app, path);
-	load_targets(app);
 	store_stay_connected(app->store, app);
 }
 

@@ -18,8 +18,7 @@ struct store_pool {
 	const char *path;
 	struct ask *idle[GATE_STORE_CONNECTIONS];
 	unsigned nidle, nmade;
-	uint8_t ready[CONF_PROFILES * 32]; /* fingerprints; not changed once the thread runs */
-	uint32_t nready;
+	struct app *app;
 };
 
 struct store_pool *store_pool_new(const char *socket_path)
@@ -42,24 +41,28 @@ static void *stay(void *arg)
 {
 	struct store_pool *p = arg;
 	struct ask *a = ask_new(p->path, GATE_STORE_PATIENCE_MS);
-	struct st_profiles_ready m = {.fingerprints = {p->ready, p->nready}};
+	uint8_t ready[CONF_PROFILES * 32]; /* fingerprints */
 	struct st_ok ok;
 
 	while (a != NULL) {
+		const struct terms *now = terms_now(p->app);
+		struct st_profiles_ready m = {.fingerprints = {ready, 0}};
+		for (uint32_t i = 0; i < now->ntargets; i++)
+			if (now->targets[i].url != NULL) {
+				memcpy(ready + m.fingerprints.n, now->targets[i].fingerprint, 32);
+				m.fingerprints.n += 32;
+			}
+		terms_done(now);
 		(void)st_call_profiles_ready(a, &m, NULL, &ok, NULL);
 		(void)sleep(STAY_SECONDS);
 	}
 	return NULL;
 }
 
-void store_stay_connected(struct store_pool *p, const struct app *app)
+void store_stay_connected(struct store_pool *p, struct app *app)
 {
 	pthread_t thread;
-	for (uint32_t i = 0; i < app->ntargets && p->nready < sizeof p->ready; i++)
-		if (app->targets[i].url != NULL) {
-			memcpy(p->ready + p->nready, app->targets[i].fingerprint, 32);
-			p->nready += 32;
-		}
+	p->app = app;
 	if (pthread_create(&thread, NULL, stay, p) != 0)
 		log_warn("cannot start the thread that stays connected to the store");
 	else

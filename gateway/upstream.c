@@ -398,8 +398,8 @@ static enum err judge(CURL *h, const struct upstream_target *target, struct upst
 	return ERR_OK;
 }
 
-enum err upstream_call(const struct app *app, const struct upstream_target *target, const struct buf *request,
-		       struct flight *flight, struct upstream_answer *answer)
+enum err upstream_call(const struct app *app, const struct upstream_target *target, uint32_t timeout_ms,
+		       const struct buf *request, struct flight *flight, struct upstream_answer *answer)
 {
 	struct transfer t = {.request = request, .body = &answer->body};
 	uint64_t began = timer_ms();
@@ -408,7 +408,7 @@ enum err upstream_call(const struct app *app, const struct upstream_target *targ
 	struct curl_slist *headers = make_headers(target);
 	enum err e = ERR_RESOURCES_EXHAUSTED; /* the one reason for which these fail */
 
-	if (take(app->upstream, &line) && headers && set_up(line.handle, target, app->model_timeout_ms, headers, &t)) {
+	if (take(app->upstream, &line) && headers && set_up(line.handle, target, timeout_ms, headers, &t)) {
 		CURLcode c = fly(app, &line, flight);
 		e = transfer_error(c, &t);
 		if (curl_easy_getinfo(line.handle, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status >= 100 &&
