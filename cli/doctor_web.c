@@ -94,7 +94,7 @@ static void authorization(struct doctor *d)
 	buf_free(&call.answer);
 }
 
-enum { REFUSED, TAKEN, ANOTHERS };
+enum { REFUSED, TAKEN, OTHERS };
 
 /* What becomes of the token at hand at this address. */
 static int token_fares(struct doctor *d)
@@ -102,7 +102,7 @@ static int token_fares(struct doctor *d)
 	struct doctor_call call = {.path = "/v1/limits"};
 	bool got = doctor_asked(d, &call);
 	int is = got && call.status == 200                                                  ? TAKEN
-		 : got && call.status == 403 && doctor_refused_as(&call, "tenant_mismatch") ? ANOTHERS
+		 : got && call.status == 403 && doctor_refused_as(&call, "tenant_mismatch") ? OTHERS
 											    : REFUSED;
 
 	buf_free(&call.answer);
@@ -119,14 +119,14 @@ static void bound(struct doctor *d)
 		found(d, DOCTOR_SKIPPED, "no token is taken: see web.authorization");
 	else if (is == TAKEN)
 		found(d, DOCTOR_OK, "a token of %s is taken", d->token_tenant);
-	for (uint32_t i = 0; is == ANOTHERS && i < d->conf.ntenants; i++) {
+	for (uint32_t i = 0; is == OTHERS && i < d->conf.ntenants; i++) {
 		doctor_web_end(d);
 		if (doctor_make_token(d, d->conf.tenants[i].t.name) && token_fares(d) == TAKEN) {
 			found(d, DOCTOR_OK, "this address is the tenant %s's alone", d->token_tenant);
 			return;
 		}
 	}
-	if (is == ANOTHERS)
+	if (is == OTHERS)
 		found(d, DOCTOR_ERROR,
 		      "PINFOLD_TENANT of this address names no tenant of the configuration: every token is refused");
 }
