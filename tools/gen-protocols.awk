@@ -8,7 +8,13 @@
 
 function die(why) { printf "%s\n", why > "/dev/stderr"; failed = 1; exit 1 }
 # A line of text for mdoc: nothing in it is a request or an escape.
-function text(s) { gsub(/\\/, "\\e", s); if (s ~ /^[.']/) s = "\\&" s; return s }
+function text(s,    at) {
+  gsub(/\\/, "\\e", s)
+  # A sentence begins a line.
+  while (match(s, /[.?!] [A-Z]/)) { s = substr(s, 1, RSTART) "\n" substr(s, RSTART + 2) }
+  if (s ~ /^[.']/) s = "\\&" s
+  return s
+}
 function say(s) { if (s != "") print text(s) }
 function close_fields() { if (fields) print ".El"; fields = 0 }
 function close_list() { close_fields(); if (open_list) print ".El"; open_list = 0 }

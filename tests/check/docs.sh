@@ -24,8 +24,8 @@ done
 for name in $(grep -hoE '"(run|approval|check|events|model|limit)\.[a-z_]+"' steward/*.c store/*.c | tr -d '"' | sort -u); do
 	grep -q "^| .*\`$name\`" docs/streams.md || wrong "docs/streams.md: the event $name is missing"
 done
-for page in $(sed -n 's/^\.Xr \(pinfold[a-z.-]*\) \([0-9]\).*/\1.\2/p' man/*.[158] | sort -u); do
-	[ -e "man/$page" ] || wrong "man/: $page is referred to and does not exist"
+for page in $(sed -n 's/^\.Xr \(pinfold[a-z.-]*\) \([0-9]\).*/\1.\2/p' man/*.[1578] man/*.in | sort -u); do
+	[ -e "man/$page" ] || [ -e "man/$page.in" ] || wrong "man/: $page is referred to and does not exist"
 done
 for text in README.md HACKING.md SECURITY.md CONTRIBUTING.md CHANGELOG.md docs/*.md; do
 	for link in $(grep -o '](\([^)]*\))' "$text" | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^https\?:'); do
@@ -36,7 +36,23 @@ for text in README.md HACKING.md SECURITY.md CONTRIBUTING.md CHANGELOG.md docs/*
 		[ -e "$file" ] || wrong "$text: $file does not exist"
 	done
 done
+# Every route and every message is in the page that is about them.
+awk -F '\t' '/^(public|internal)/ { print $1, $2, $3 }' spec/routes.tab | {
+	while read -r side method path; do
+		case $side in public) page=api ;; *) page=box ;; esac
+		grep -qF -e "$method $path " -e "$method $path," man/pinfold-$page.7 || grep -qE "$method $(printf %s "$path" | sed 's/[{}]/\\&/g')\$" man/pinfold-$page.7 ||
+			wrong "man/pinfold-$page.7: $method $path is missing"
+	done
+	exit $bad
+} || bad=1
+tmp=$(mktemp -d) || exit 1
+protocols=$tmp/pinfold-protocols.7
+awk -v src=. -f tools/gen-protocols.awk man/pinfold-protocols.7.in >"$protocols" || bad=1
+for name in $(sed -n 's/^msg \([A-Z_]*\) \([0-9]*\) .*/\1:\2/p' spec/*.msg); do
+	grep -q "^\.It Cm ${name%:*} No (${name#*:}, " "$protocols" || wrong "man/pinfold-protocols.7: ${name%:*} is missing"
+done
 if command -v mandoc >/dev/null; then
-	mandoc -T lint -W warning man/*.[158] || bad=1
+	mandoc -T lint -W warning man/*.[1578] "$protocols" || bad=1
 fi
+rm -rf "$tmp"
 exit $bad
