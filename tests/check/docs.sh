@@ -8,8 +8,7 @@ wrong() {
 	bad=1
 }
 
-for name in $(sed -n 's/^[^"]*\(CFG_.*\)/\1/p' cli/conf_read.c | grep -o 'CFG_[A-Z_]*("[a-z_]*"' | sed 's/.*"\(.*\)"/\1/' | sort -u); do
-	case $name in end_of_file) continue ;; esac
+for name in $(awk -F '\t' '/^[^#]/ { print $2 }' spec/conf.tab | sort -u); do
 	grep -qE "^\.(It|Ss|Cm).*\<$name\>" man/pinfold.conf.5 || wrong "man/pinfold.conf.5: the setting $name is missing"
 done
 for name in $(sed -n 's/^    {"\([a-z]*\)".*/\1/p' cli/main.c); do

@@ -83,8 +83,7 @@ C
 }
 setting() {
 	after spec/conf.msg '^  u32 max_boxes' <<<'  u32 recipes           # that are shown'
-	after cli/conf_read.c 'CFG_INT\("max_boxes"' <<<'	    CFG_INT("recipes", 3, CFGF_NONE),'
-	after cli/conf_read.c 'number\(o, c, "max_boxes"' <<<'			      .recipes = (uint32_t)number(o, c, "recipes", 1, 99),'
+	after spec/conf.tab '^machine	max_boxes' <<<'machine	recipes	number	global.recipes	3	1	99	reload	How many recipes are shown.'
 	after tests/vectors/promised.tab '^conf GLOBAL .*max_boxes' <<<'conf GLOBAL 1 down fds 0 has u32 recipes'
 	after man/pinfold.conf.5 '^How many sandboxes may exist at once' <<<'.It Cm recipes No (3)
 How many recipes are shown, 1 to 99.'

@@ -73,12 +73,13 @@ pinfold.conf|push_contact = "http://example.org"|push_contact must be as
 pinfold.conf|users {\npush = "no-such-user-here"\n}|there is no user "no-such-user-here"
 providers.d/default.conf|provider "p6" { base_url = "https://p6.example/v1" secret = "vapid" }|secret "vapid" is named for two purposes
 pinfold.conf|run_token_secret_next = "vapid"|secret "vapid" is named for two purposes
-pinfold.conf|nonsense = 1|no such option 'nonsense'
+pinfold.conf|nonsense = 1|there is no setting "nonsense" outside of sections
+pinfold.conf|max_boxs = 1|is "max_boxes" meant?
 pinfold.conf|run_token_secret = "../x"|named by its file's name alone
 pinfold.conf|web_group = "no-such-group-here"|there is no group "no-such-group-here"
 pinfold.conf|users {\nfcgi = "no-such-user-here"\n}|there is no user "no-such-user-here"
 providers.d/default.conf|provider "p2" { protocol = "smoke" }|protocol must be openai
-providers.d/default.conf|gateway_port = 9000|no such option 'gateway_port'
+providers.d/default.conf|gateway_port = 9000|it belongs into pinfold.conf, outside of sections
 providers.d/default.conf|provider "p3" { }|provider p3: base_url is missing
 providers.d/default.conf|provider "p4" { base_url = "https://p4.example/v1" secret = "run-token" }|secret "run-token" is named for two purposes
 pinfold.conf|run_token_secret_next = "run-token"|secret "run-token" is named for two purposes
@@ -89,7 +90,7 @@ profiles.d/default.conf|agent "a3" { command = {"/x"} environment = {"NOVALUE"} 
 tenants.d/default.conf|tenant "t2" { agent = "nobody" }|tenant t2: there is no agent "nobody"
 tenants.d/default.conf|tenant "bad name" { }|other characters
 tenants.d/default.conf|tenant "t3" { max_steps = 5000 }|max_steps must be
-tenants.d/default.conf|tenant "t4" { check { argv = {} } }|a check without argv
+tenants.d/default.conf|tenant "t4" { check { argv = {} } }|argv is missing: a list of at least 1
 tenants.d/default.conf|tenant "t5" {|ends in the middle of a section
 T
 # The line that is named is the one that is meant, whatever comments stand before it: their lines, and what is a comment.
@@ -98,7 +99,7 @@ while IFS='|' read -r before line; do
 	printf '%b\n' "$before" >"$etc/pinfold.conf"
 	cat "$root/saved.conf" >>"$etc/pinfold.conf"
 	printf 'nonsense = 1 # one\n# two\n' >>"$etc/pinfold.conf"
-	has "a line behind: $before" "$("$cli" config check 2>&1)" "pinfold.conf:$(grep -n ^nonsense "$etc/pinfold.conf" | cut -d: -f1): no such option 'nonsense'"
+	has "a line behind: $before" "$("$cli" config check 2>&1)" "pinfold.conf:$(grep -n ^nonsense "$etc/pinfold.conf" | cut -d: -f1): there is no setting \"nonsense\""
 	mv "$root/saved.conf" "$etc/pinfold.conf"
 done <<'T'
 |
@@ -116,17 +117,26 @@ echo 'provider "p5" { base_url = "https://p5.example/v1" secret = "provider-defa
 "$cli" config check >/dev/null 2>&1
 check "two providers with one key" $? 0
 rm -rf "$etc" && mv "$root/saved" "$etc"
-# Every number of pinfold.conf: one below its bounds and one above.
-numbers=$(sed -n '/^static void take_\(global\|push\)/,/^}/s/.*number(o, c, "\([a-z_]*\)", \([^,]*\), \([^)]*\)).*/\1|\2|\3/p' "${srcdir:-.}/cli/conf_read.c")
-[ "$(echo "$numbers" | wc -l)" -ge 10 ] || { bad=$((bad + 1)) && echo "FAIL no bounds were found in cli/conf_read.c"; }
-while IFS='|' read -r name min max; do
-	for value in $((min - 1)) $((max + 1)); do
-		cp "$etc/pinfold.conf" "$root/saved.conf"
-		echo "$name = $value" >>"$etc/pinfold.conf"
-		has "said for: $name = $value" "$("$cli" config check 2>&1)" "$name must be a number from $((min)) to $((max)), not $value"
-		mv "$root/saved.conf" "$etc/pinfold.conf"
-	done
-done <<<"$numbers"
+# Every number of the table, one below its bounds and then one above, each in a section like others: all are told at once.
+numbers() { awk -F '\t' '/^[^#]/ && $6 ~ /^[0-9]/ && $7 ~ /^[0-9]/ && $3 !~ /^(texts|hosts|argv|command|environment|names:.*)$/ { print $1 "|" $2 "|" $6 "|" $7 }' "${srcdir:-.}/spec/conf.tab"; }
+[ "$(numbers | wc -l)" -ge 30 ] || { bad=$((bad + 1)) && echo "FAIL no bounds were found in spec/conf.tab"; }
+for way in -1 1; do
+	cp -a "$etc" "$root/saved"
+	while IFS='|' read -r section name min max; do
+		[ $way = 1 ] && value=$((max + 1)) || value=$((min - 1))
+		case $section in
+		machine) file=pinfold.conf text="$name = $value" title= ;;
+		agent) file=profiles.d/default.conf title="agent n-$name: " text="agent \"n-$name\" { command = {\"/x\"} $name = $value }" ;;
+		tenant) file=tenants.d/default.conf title="tenant n-$name: " text="tenant \"n-$name\" { $name = $value }" ;;
+		esac
+		sed -i "s/^$name .*//" "$etc/$file"
+		echo "$text" >>"$etc/$file"
+		echo "$etc/$file:$(wc -l <"$etc/$file"): $title$name must be a number from $min to $max, not $value" >>"$root/wanted$way"
+	done < <(numbers)
+	"$cli" config check 2>&1 | sed 's/ a number of [a-z]* from/ a number from/' | sort >"$root/said"
+	check "every number is refused, by its name" "$(sort "$root/wanted$way" | diff - "$root/said")" ""
+	rm -rf "$etc" && mv "$root/saved" "$etc"
+done
 has "a missing key is asked for" "$(PINFOLD_ROOT=$root/second "$cli" setup 2>&1)" "put the provider's key into"
 rm "$etc/tenants.d/default.conf" "$etc/tenants.d/attack.conf"
 has "no tenant" "$("$cli" config check 2>&1)" "needs at least one"

@@ -184,6 +184,8 @@ instance_start() {
 		[ -z "$inst_model" ] || rm -f "$inst_root/etc/pinfold/profiles.d/default.conf"
 	fi
 	cli setup "${args[@]}" >&2 || exit 1
+	# What the file sets itself is taken out: nothing may stand twice.
+	[ -z "$inst_config" ] || sed -n 's/^\([a-z_]*\) *=.*/\1/p' "$inst_config" | while read -r name; do sed -i "/^$name *=/d" "$inst_root/etc/pinfold/pinfold.conf"; done
 	[ -z "$inst_config" ] || cat "$inst_config" >>"$inst_root/etc/pinfold/pinfold.conf"
 	unset PINFOLD_UPSTREAM_KEY PINFOLD_SCRIPTED_KEY
 	chown -R "$((inst_uid_base + 1)):$((inst_uid_base + 1))" "$inst_root/var/lib/pinfold/store" \
