@@ -3,6 +3,7 @@
  * (R-50, X-4). What was consumed is never given back. A refusal of any kind contacts nobody.
  */
 #include "gateway/gateway.h"
+#include "gen/limits.h"
 #include "gen/routes.h"
 #include "gen/store_msg.h"
 #include "lib/die.h"
@@ -55,27 +56,38 @@ enum err gate_alive(struct gate_call *call)
 	return gate_alive_run(call->app, call->box->tenant, call->box->run);
 }
 
-bool gate_by_wire(struct gate_call *call, char model[129])
+/*
+ * What the box's run is bound to, asked of the store once: it does not change. False: not known, since the run is over
+ * or the store would not say. Under the box's lock.
+ */
+static bool learn(struct gate_call *call)
 {
 	struct app *app = call->app;
 	struct box *box = call->box;
 	const struct conf *conf = call->before->conf;
 	struct st_cap_check m = {.tenant = box->tenant, .run = box->run};
 	struct st_cap_is is;
-	bool any = false;
 
-	for (uint32_t i = 0; i < conf->nagents; i++)
-		any = any || conf->agents[i].token_wire;
-	pthread_mutex_lock(&box->lock);
-	struct ask *a = any && box->delivery == BOX_UNKNOWN ? store_take(app->store) : NULL;
+	if (*box->agent)
+		return true;
+	struct ask *a = store_take(app->store);
 	if (a && st_call_cap_check(a, &m, NULL, &is, NULL) == ERR_OK) {
 		const struct cf_agent *agent = conf_agent(conf, is.agent);
 		box->delivery = agent && agent->token_wire ? BOX_WIRE : BOX_FILES;
 		snprintf(box->model, sizeof box->model, "%s", is.model);
+		snprintf(box->agent, sizeof box->agent, "%s", is.agent);
 	}
 	if (a)
 		store_give(app->store, a);
-	bool wire = box->delivery == BOX_WIRE;
+	return *box->agent != 0;
+}
+
+bool gate_by_wire(struct gate_call *call, char model[129])
+{
+	struct box *box = call->box;
+
+	pthread_mutex_lock(&box->lock);
+	bool wire = learn(call) && box->delivery == BOX_WIRE;
 	memcpy(model, box->model, sizeof box->model);
 	pthread_mutex_unlock(&box->lock);
 	return wire;
@@ -84,7 +96,7 @@ bool gate_by_wire(struct gate_call *call, char model[129])
 static bool offered(const struct terms *terms, const struct upstream_target *t)
 {
 	for (uint32_t i = 0; i < terms->ntargets; i++)
-		if (terms->targets[i].url &&
+		if (terms->targets[i].usable &&
 		    memcmp(terms->targets[i].fingerprint, t->fingerprint, sizeof t->fingerprint) == 0)
 			return true;
 	return false;
@@ -99,9 +111,40 @@ static const struct upstream_target *choice(const struct gate_call *call, uint32
 					  : i - n < call->before->ntargets ? &call->before->targets[i - n]
 									   : NULL;
 
-	*skip = t && (!t->url || strcmp(t->profile->model, call->claims.model) != 0 ||
+	*skip = t && (!t->url[call->format->id] || strcmp(t->profile->model, call->claims.model) != 0 ||
 		      (i >= n && (call->before == call->terms || offered(call->terms, t))));
 	return t;
+}
+
+void gate_rules(struct gate_call *call)
+{
+	struct policy_rules *r = &call->rules;
+
+	pthread_mutex_lock(&call->box->lock);
+	const struct cf_agent *agent = learn(call) ? conf_agent(call->before->conf, call->box->agent) : NULL;
+	pthread_mutex_unlock(&call->box->lock);
+	*r = (struct policy_rules){.formats = 1 << FORMAT_CHAT,
+				   .max_output_tokens = LIMIT_MODEL_MAX_TOKENS,
+				   .body_max = LIMIT_MODEL_REQUEST_BYTES,
+				   .model = call->claims.model,
+				   .upstream_model = call->claims.model,
+				   .tenant = call->box->tenant,
+				   .cache_key = call->terms->token_key};
+	/* Nobody knows whose it is any more: it will be refused, in the words that its route stands for. */
+	if (!agent && call->format && call->format->id != FORMAT_CHAT)
+		*r = (struct policy_rules){.kind = POLICY_AGENT, .body_max = POLICY_BODY};
+	if (!agent || !policy_kind_named(agent->policy, &r->kind) || r->kind == POLICY_STRICT)
+		return;
+	r->formats = 1 << FORMAT_CHAT | 1 << FORMAT_RESPONSES | 1 << FORMAT_MESSAGES | 1 << FORMAT_COUNT_TOKENS;
+	r->max_output_tokens = 16384;
+	r->effort = EFFORT_HIGH;
+	r->body_max = POLICY_BODY;
+}
+
+size_t gate_body_max(const struct gate_call *call)
+{
+	size_t most = call->found.route->body_limit;
+	return call->format && call->rules.body_max < most ? call->rules.body_max : most;
 }
 
 /*
@@ -163,7 +206,7 @@ static enum err record(struct gate_call *call, const struct upstream_answer *ans
  * One unit, one request upstream, one line about it. What the provider said reaches the box only where, after all
  * of that, the run may still ask, the box is there and somebody waits.
  */
-static enum err forward(struct gate_call *call, struct flight *flight, const struct buf *request,
+static enum err forward(struct gate_call *call, struct flight *flight, const struct model_request *request,
 			struct upstream_answer *answer)
 {
 	const struct upstream_target *target = NULL;
@@ -202,43 +245,94 @@ static bool model_known(const struct terms *terms, const char *model)
 	return false;
 }
 
-void gate_chat(struct gate_call *call)
+/* The answer of the provider, as the call's client may have it. */
+static void deliver(struct gate_call *call, const struct upstream_answer *answer)
 {
-	struct arena arena own_arena = {0};
-	struct buf request own_buf = {0};
-	struct json_fault why;
-	char field[SCHEMA_FIELD] = "";
+	struct refusal r;
+
+	if (call->rules.kind != POLICY_STRICT) {
+		if (!format_upstream(call->format, answer->status, answer->retry_after, &r)) {
+			gate_refuse(call, &r, NULL);
+			return;
+		}
+		call->stop = r.stop;
+		call->retry = r.retry_after > 0;
+		call->retry_after = r.retry_after;
+	} else
+		r.status = answer->status;
+	call->status = r.status;
+	buf_add(&call->reply, answer->body.p, answer->body.n);
+}
+
+static void ask(struct gate_call *call, struct model_request *request)
+{
 	struct upstream_answer answer = {0};
 	struct flight flight;
 
-	arena_init(&arena, GATE_ARENA);
-	buf_init(&request, GATE_REPLY_MAX);
-	const struct json *body = json_parse(&arena, call->body.p, call->body.n, JSON_DEPTH_MODEL, GATE_NODES, &why);
+	memcpy(request->version, call->version, sizeof request->version);
+	memcpy(request->beta, call->beta, sizeof request->beta);
+	buf_init(&answer.body, GATE_REPLY_MAX);
+	flight_begin(call->app->flights, &flight, call->box, call->fd);
+	enum err e = forward(call, &flight, request, &answer);
+	flight_finish(call->app->flights, &flight);
+	if (e != ERR_OK)
+		gate_fail(call, e, NULL);
+	else
+		deliver(call, &answer);
+	buf_free(&answer.body);
+}
+
+static void model_call(struct gate_call *call)
+{
+	struct arena arena own_arena = {0};
+	struct model_request request = {.format = call->format};
+	struct json_fault why;
+	char field[SCHEMA_FIELD] = "";
+	bool large = call->rules.kind != POLICY_STRICT;
+
+	if (!(call->rules.formats & 1U << call->format->id)) {
+		enum err alive = gate_alive(call);
+		gate_fail(call, alive == ERR_OK ? ERR_MODEL_FORMAT_NOT_SERVED : alive, NULL);
+		return;
+	}
+	arena_init(&arena, large ? GATE_ARENA_LARGE : GATE_ARENA);
+	const struct json *body = json_parse(&arena, call->body.p, call->body.n, JSON_DEPTH_MODEL,
+					     large ? GATE_NODES_LARGE : GATE_NODES, &why);
 	if (!body) {
 		gate_fail(call, lack_or(ERR_INVALID_JSON), NULL);
 		return;
 	}
-	enum err e = policy_strict(body, call->claims.model, &request, field);
+	enum err e = policy_apply(&call->rules, call->format, body, &request, field);
 	if (e == ERR_OK && !model_known(call->terms, call->claims.model) &&
 	    !model_known(call->before, call->claims.model)) {
 		e = ERR_MODEL_NOT_ALLOWED;
 		snprintf(field, sizeof field, "model");
 	}
-	if (e != ERR_OK) {
+	if (e == ERR_OK)
+		ask(call, &request);
+	else
 		gate_fail(call, e, field);
-		return;
-	}
-	buf_init(&answer.body, GATE_REPLY_MAX);
-	flight_begin(call->app->flights, &flight, call->box, call->fd);
-	e = forward(call, &flight, &request, &answer);
-	flight_finish(call->app->flights, &flight);
-	if (e != ERR_OK)
-		gate_fail(call, e, NULL);
-	else {
-		call->status = answer.status;
-		buf_add(&call->reply, answer.body.p, answer.body.n);
-	}
-	buf_free(&answer.body);
+	model_request_free(&request);
+}
+
+void gate_chat(struct gate_call *call)
+{
+	model_call(call);
+}
+
+void gate_responses(struct gate_call *call)
+{
+	model_call(call);
+}
+
+void gate_messages(struct gate_call *call)
+{
+	model_call(call);
+}
+
+void gate_count_tokens(struct gate_call *call)
+{
+	model_call(call);
 }
 
 void gate_models(struct gate_call *call)

@@ -4,6 +4,8 @@
  */
 #ifndef GATEWAY_GATEWAY_H
 #define GATEWAY_GATEWAY_H
+#include "gateway/format.h"
+#include "gateway/policy.h"
 #include "gen/errors.h"
 #include "gen/store_msg.h"
 #include "lib/ask.h"
@@ -24,12 +26,14 @@
 #include <stdint.h>
 
 enum {
-	GATE_CONNECTIONS = 64,    /* of one box at a time */
-	GATE_REPLY_MAX = 1100000, /* bytes of an answer to a box */
-	GATE_NODES = 20000,       /* JSON values in one body */
-	GATE_ARENA = 8000000,     /* memory for one parsed body */
-	GATE_BODY_SECONDS = 30,   /* for a whole body to arrive */
-	GATE_IDLE_SECONDS = 30,   /* for a silent connection */
+	GATE_CONNECTIONS = 64,     /* of one box at a time */
+	GATE_REPLY_MAX = 1100000,  /* bytes of an answer to a box */
+	GATE_NODES = 20000,        /* JSON values in one body, under policy strict */
+	GATE_ARENA = 8000000,      /* memory for it, parsed */
+	GATE_NODES_LARGE = 200000, /* the same under the other policies */
+	GATE_ARENA_LARGE = 40000000,
+	GATE_BODY_SECONDS = 30, /* for a whole body to arrive */
+	GATE_IDLE_SECONDS = 30, /* for a silent connection */
 	GATE_STORE_PATIENCE_MS = 10000,
 	GATE_STORE_CONNECTIONS = 32
 };
@@ -37,7 +41,8 @@ enum {
 /* A model profile as this process may use it. */
 struct upstream_target {
 	const struct cf_profile *profile;
-	char *url;                /* NULL: not usable */
+	char *url[FORMAT__COUNT]; /* NULL: it is not asked in this format, or not at all */
+	bool usable;              /* in any */
 	const char *ca_file;      /* "" : the system's */
 	const struct secret *key; /* NULL: none is needed */
 	uint8_t fingerprint[32];
@@ -68,7 +73,8 @@ struct box {
 	pthread_mutex_t lock;
 	const struct terms *opened_under;                   /* under the lock; used once by the box */
 	enum { BOX_UNKNOWN, BOX_FILES, BOX_WIRE } delivery; /* under the lock: how its run gets its tokens */
-	char model[129];                                    /* of BOX_WIRE */
+	char model[129];                                    /* that its run is bound to; empty: not known yet */
+	char agent[129];                                    /* the same */
 	struct pace denied;                                 /* under the lock: how often a wrong token is told of */
 	atomic_bool link_told, id_told;                     /* one log line a run for what was left out */
 	atomic_bool closing;                                /* the box is gone: no call sets out any more */
@@ -84,9 +90,13 @@ struct gate_call {
 	struct route_found found;
 	struct token_claims claims;
 	char request_id[UUID_LEN + 1];
+	const struct format *format;                             /* of a model's route; NULL: none */
+	struct policy_rules rules;                               /* once the token was good: what its run may ask */
+	char version[FORMAT_VERSION_MAX], beta[FORMAT_BETA_MAX]; /* for the provider */
 	struct buf body;
 	unsigned status;
 	struct buf reply;
+	bool stop;            /* asking again is useless: "x-should-retry: false" */
 	bool retry;           /* our own refusal, that will pass */
 	unsigned retry_after; /* after so many seconds; 0: soon */
 	bool cut;             /* nobody may have an answer: the connection is closed */
@@ -113,12 +123,19 @@ void terms_done(const struct terms *t);
 enum agent_says { AGENT_EVENT, AGENT_QUESTION, AGENT_LINK };
 bool agent_data(struct buf *out, const struct json *data, int64_t sequence, enum agent_says what, bool mask,
 		const char *id);
-/* Writes the error reply. field may be NULL. */
+/* refuse.c: writes the error reply, in the words of the call's format. field may be NULL. */
 void gate_fail(struct gate_call *call, enum err e, const char *field);
+/* The same of what was decided already; the call has a format. */
+void gate_refuse(struct gate_call *call, const struct refusal *r, const char *field);
 
 /* admit.c: does no token enter this box? Then the connection alone says whose call it is, and model becomes the run's.
  */
 bool gate_by_wire(struct gate_call *call, char model[129]);
+/* Once the caller is known: what its run may ask (call->rules). Where that is not to be learnt, what the strictest may.
+ */
+void gate_rules(struct gate_call *call);
+/* Bytes that the body of this call may have, by its route and its run's rules. */
+size_t gate_body_max(const struct gate_call *call);
 /* ERR_OK where a token of the call's run is good although its own time is over: its capability was given a further
  * life. */
 enum err gate_renewed(struct gate_call *call);
@@ -162,21 +179,19 @@ void store_stay_connected(struct store_pool *p, struct app *app);
 struct ask *store_take(struct store_pool *p); /* waits; NULL after GATE_STORE_PATIENCE_MS */
 void store_give(struct store_pool *p, struct ask *a);
 
-/* policy_strict.c: checks a parsed model request and writes what is sent upstream: rebuilt from the
- * values, never the caller's bytes. field names the place at fault. */
-enum err policy_strict(const struct json *body, const char *model, struct buf *out, char field[SCHEMA_FIELD]);
-
 /* upstream.c (sole includer of curl) */
 struct upstream_answer {
 	unsigned status; /* the provider's; 0: there was none */
 	struct buf body; /* strict JSON when the result is ERR_OK */
 	uint64_t prompt_tokens, completion_tokens;
 	uint32_t duration_ms;
+	unsigned retry_after; /* seconds, as the provider said; 0: it did not */
 };
 struct upstream_pool *upstream_pool_new(void);
-/* The complete address for a provider, or NULL: the reason is logged. The caller frees. */
-char *upstream_url(const struct cf_provider *p);
+/* The complete address for a format of a provider, or NULL: it does not speak it, or the reason is logged. The caller
+ * frees. */
+char *upstream_url(const struct cf_provider *p, const struct format *f);
 /* One call, never repeated. Cut off when the flight is ended. ERR_OK also for an error status of the provider. */
 enum err upstream_call(const struct app *app, const struct upstream_target *t, uint32_t timeout_ms,
-		       const struct buf *request, struct flight *flight, struct upstream_answer *answer);
+		       const struct model_request *request, struct flight *flight, struct upstream_answer *answer);
 #endif

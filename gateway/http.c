@@ -19,24 +19,6 @@
 
 enum { MEMORY_PER_CONNECTION = 32768, STACK = 512 * 1024, SWALLOW = 1000000 };
 
-void gate_fail(struct gate_call *call, enum err e, const char *field)
-{
-	const struct err_row *row = err_row(e);
-	struct jw w;
-
-	call->status = row->status;
-	call->retry = row->retry && (row->status == 429 || row->status == 503);
-	buf_reset(&call->reply);
-	jw_init(&w, &call->reply);
-	jw_open(&w, '{');
-	jw_kstr(&w, "error", row->code);
-	jw_kstr(&w, "message", row->sentence);
-	if (field && *field)
-		jw_kstr(&w, "field", field);
-	jw_kstr(&w, "requestId", call->request_id);
-	jw_close(&w, '}');
-}
-
 static enum MHD_Result send_reply(struct gate_call *call, struct MHD_Connection *c, bool close)
 {
 	if (buf_failed(&call->reply)) {
@@ -54,6 +36,8 @@ static enum MHD_Result send_reply(struct gate_call *call, struct MHD_Connection 
 	MHD_add_response_header(r, "X-Request-Id", call->request_id);
 	if (call->status == 405)
 		MHD_add_response_header(r, "Allow", call->found.allow);
+	if (call->stop)
+		MHD_add_response_header(r, "x-should-retry", "false");
 	if (call->retry) {
 		char seconds[16];
 		snprintf(seconds, sizeof seconds, "%u", call->retry_after > 0 ? call->retry_after : 5);
@@ -67,9 +51,17 @@ static enum MHD_Result send_reply(struct gate_call *call, struct MHD_Connection 
 }
 
 /* Headers that decide something: each at most once. */
-static const char *const single[] = {
-    "host",       "authorization", "content-length", "content-type", "content-encoding", "transfer-encoding",
-    "connection", "expect"};
+static const char *const single[] = {"host",
+				     "authorization",
+				     "content-length",
+				     "content-type",
+				     "content-encoding",
+				     "transfer-encoding",
+				     "x-api-key",
+				     "anthropic-version",
+				     "anthropic-beta",
+				     "connection",
+				     "expect"};
 enum {
 	HEADER_HOST,
 	HEADER_AUTHORIZATION,
@@ -77,6 +69,9 @@ enum {
 	HEADER_TYPE,
 	HEADER_CODING,
 	HEADER_TRANSFER,
+	HEADER_API_KEY,
+	HEADER_VERSION,
+	HEADER_BETA,
 	HEADER__COUNT = sizeof single / sizeof single[0]
 };
 
@@ -123,18 +118,31 @@ static enum err take_path(const char *raw, char *path, size_t cap)
 	return ERR_OK;
 }
 
+/* What is shown as a token: Bearer, or for models as x-api-key; both only where they are equal. */
+static bool shown(const struct gate_call *call, const struct head *h, const char **value, size_t *n)
+{
+	static const char scheme[] = "Bearer ";
+	bool model = call->found.route->audience == TOKEN_MODEL;
+	const char *bearer = h->value[HEADER_AUTHORIZATION], *key = model ? h->value[HEADER_API_KEY] : NULL;
+
+	*value = key;
+	*n = h->size[HEADER_API_KEY];
+	if (!bearer)
+		return key != NULL;
+	if (h->size[HEADER_AUTHORIZATION] < sizeof scheme || strncasecmp(bearer, scheme, sizeof scheme - 1) != 0)
+		return false;
+	*value = bearer + sizeof scheme - 1;
+	*n = h->size[HEADER_AUTHORIZATION] - (sizeof scheme - 1);
+	return !key || secret_equal(key, h->size[HEADER_API_KEY], *value, *n);
+}
+
 /* The token has to be of this route's audience and of this connection's run. */
 static enum err by_token(struct gate_call *call, const struct head *h)
 {
-	static const char scheme[] = "Bearer ";
-	const char *value = h->value[HEADER_AUTHORIZATION];
-	size_t n = h->size[HEADER_AUTHORIZATION];
+	const char *value;
+	size_t n;
 
-	if (!value || n < sizeof scheme || strncasecmp(value, scheme, sizeof scheme - 1) != 0)
-		return ERR_INVALID_RUN_TOKEN;
-	value += sizeof scheme - 1;
-	n -= sizeof scheme - 1;
-	if (n > TOKEN_MAX)
+	if (!shown(call, h, &value, &n) || n > TOKEN_MAX)
 		return ERR_INVALID_RUN_TOKEN;
 	enum err e =
 	    token_verify(call->terms->token_key, call->terms->token_next, value, n,
@@ -228,7 +236,7 @@ static enum err check_body_headers(const struct gate_call *call, const struct he
 		return ERR_INVALID_REQUEST;
 	if (route->body == BODY_NONE)
 		return transfer || length > 0 ? ERR_INVALID_REQUEST : ERR_OK;
-	return length > route->body_limit ? ERR_REQUEST_TOO_LARGE : ERR_OK;
+	return length > gate_body_max(call) ? ERR_REQUEST_TOO_LARGE : ERR_OK;
 }
 
 static enum err check_head(struct gate_call *call, struct MHD_Connection *c, const char *method)
@@ -248,13 +256,19 @@ static enum err check_head(struct gate_call *call, struct MHD_Connection *c, con
 	route_find(routes_internal, method, path, &call->found);
 	if (!call->found.route)
 		return call->found.path_known ? ERR_METHOD_NOT_ALLOWED : ERR_NOT_FOUND;
-	if ((e = authenticate(call, &h)) != ERR_OK) {
+	call->format = format_of_route(call->found.route->name);
+	e = authenticate(call, &h);
+	if (call->found.route->audience == TOKEN_MODEL)
+		gate_rules(call);
+	if (e != ERR_OK) {
 		note_denied(call, method, path, e);
 		return e;
 	}
 	for (int i = 0; i < ROUTE_ARGS; i++)
 		if (call->found.arg[i][0] && !id_valid(call->found.arg[i]))
 			return ERR_NOT_FOUND;
+	format_version(h.value[HEADER_VERSION], call->version);
+	format_beta(h.value[HEADER_BETA], call->beta);
 	return check_body_headers(call, &h);
 }
 
@@ -273,7 +287,7 @@ static void *on_uri(void *arg, const char *uri, struct MHD_Connection *c)
 	call->before = terms_of_box(box);
 	call->started_ms = timer_ms();
 	uuid4(call->request_id);
-	buf_init(&call->body, 256000);
+	buf_init(&call->body, 0); /* as much as its route takes, once that is known */
 	buf_init(&call->reply, GATE_REPLY_MAX);
 	/* Too long for any route: remembered as such. */
 	if (snprintf(call->path, sizeof call->path, "%s", uri) >= (int)sizeof call->path)
@@ -303,7 +317,7 @@ static bool take_body(struct gate_call *call, const char *data, size_t n)
 {
 	if (timer_ms() - call->started_ms > GATE_BODY_SECONDS * 1000)
 		return false;
-	if (call->too_large || n > call->found.route->body_limit - call->body.n) {
+	if (call->too_large || n > gate_body_max(call) - call->body.n) {
 		call->too_large = true;
 		call->swallowed += n;
 		return call->swallowed <= SWALLOW;
@@ -325,8 +339,10 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 	if (!call->seen_head) {
 		call->seen_head = true;
 		enum err e = check_head(call, c, method);
-		if (e == ERR_OK)
+		if (e == ERR_OK) {
+			buf_init(&call->body, gate_body_max(call));
 			return MHD_YES;
+		}
 		gate_fail(call, e, NULL);
 		return send_reply(call, c, true);
 	}

@@ -3,7 +3,7 @@
  * anything else is refused, so nothing can steer where the call goes or what it costs. The JSON schema in
  * tools[].function.parameters is the one free place: it is data for the model.
  */
-#include "gateway/gateway.h"
+#include "gateway/policy.h"
 #include "gen/limits.h"
 #include "gen/schema.h"
 #include "lib/lack.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PARTS = 64, MAX_CALLS = 64, MODEL_MAX_TOKENS = LIMIT_MODEL_MAX_TOKENS, KEY_SHOWN = 64 };
+enum { MAX_PARTS = 64, MAX_CALLS = 64, MODEL_MAX_TOKENS = LIMIT_MODEL_MAX_TOKENS, KEY_SHOWN = 64, REQUEST_MAX = 1100000 };
 
 struct check {
 	enum err e; /* of this part of the body */
@@ -180,12 +180,12 @@ enum err policy_strict(const struct json *body, const char *model, struct buf *o
 	jw_kstr(&w, "model", model);
 	jw_key(&w, "messages");
 	struct buf part own_buf = {0};
-	buf_init(&part, GATE_REPLY_MAX);
+	buf_init(&part, REQUEST_MAX);
 	json_write(&part, messages);
 	jw_raw(&w, part.p, part.n);
 	if (tools && tools->count > 0) {
 		struct buf list own_buf = {0};
-		buf_init(&list, GATE_REPLY_MAX);
+		buf_init(&list, REQUEST_MAX);
 		json_write(&list, tools);
 		jw_key(&w, "tools");
 		jw_raw(&w, list.p, list.n);

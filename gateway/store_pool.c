@@ -48,7 +48,7 @@ static void *stay(void *arg)
 		const struct terms *now = terms_now(p->app);
 		struct st_profiles_ready m = {.fingerprints = {ready, 0}};
 		for (uint32_t i = 0; i < now->ntargets; i++)
-			if (now->targets[i].url != NULL) {
+			if (now->targets[i].usable) {
 				memcpy(ready + m.fingerprints.n, now->targets[i].fingerprint, 32);
 				m.fingerprints.n += 32;
 			}

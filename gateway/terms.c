@@ -36,11 +36,10 @@ static void load_target(struct upstream_target *t, const struct held *h, const s
 			return;
 		}
 	}
-	if (strcmp(provider->protocol, "openai") != 0) {
-		log_error("provider %s: protocol %s is not known here", provider->name, provider->protocol);
-		return;
+	for (int f = 0; f < FORMAT__COUNT; f++) {
+		t->url[f] = upstream_url(provider, format_get((enum format_id)f));
+		t->usable = t->usable || t->url[f];
 	}
-	t->url = upstream_url(provider);
 }
 
 static void terms_free(void *own)
@@ -48,7 +47,8 @@ static void terms_free(void *own)
 	struct terms *t = own;
 
 	for (uint32_t i = 0; i < t->ntargets; i++)
-		free(t->targets[i].url);
+		for (int f = 0; f < FORMAT__COUNT; f++)
+			free(t->targets[i].url[f]);
 	free(t);
 }
 

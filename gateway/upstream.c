@@ -24,7 +24,7 @@ enum {
 	IDLE_SECONDS = 30,
 	POLL_MS = 1000,
 	POOL_MAX = 512,
-	USAGE_MAX = 1 << 30
+	WAIT_MAX = 86400 /* seconds that a provider may ask for */
 };
 
 /* One call's way out. The multi handle holds the kept connection, and can be woken by another thread. */
@@ -92,15 +92,17 @@ static const char *url_fault(const struct cf_provider *p, CURLU *u, const char *
 	return why;
 }
 
-char *upstream_url(const struct cf_provider *p)
+char *upstream_url(const struct cf_provider *p, const struct format *f)
 {
 	size_t n = strlen(p->base_url);
 	char *url = NULL;
 	const char *why = "is empty";
 
+	if (strcmp(p->protocol, f->protocol) != 0)
+		return NULL;
 	while (n > 0 && p->base_url[n - 1] == '/')
 		n--;
-	if (n > 0 && asprintf(&url, "%.*s/chat/completions", (int)n, p->base_url) > 0) {
+	if (n > 0 && asprintf(&url, "%.*s%s", (int)n, p->base_url, f->path) > 0) {
 		CURLU *u = curl_url();
 		why = u ? url_fault(p, u, url) : "cannot be parsed";
 		curl_url_cleanup(u);
@@ -234,13 +236,13 @@ static CURLcode fly(const struct app *app, struct line *l, struct flight *flight
 	return result;
 }
 
-static bool set_up(CURL *h, const struct upstream_target *target, uint32_t timeout_ms, struct curl_slist *headers,
-		   struct transfer *t)
+static bool set_up(CURL *h, const struct upstream_target *target, const char *url, uint32_t timeout_ms,
+		   struct curl_slist *headers, struct transfer *t)
 {
-	bool plain = strncmp(target->url, "http:", 5) == 0;
+	bool plain = strncmp(url, "http:", 5) == 0;
 	CURLcode c = CURLE_OK;
 #define SET(option, value) c = c != CURLE_OK ? c : curl_easy_setopt(h, option, value)
-	SET(CURLOPT_URL, target->url);
+	SET(CURLOPT_URL, url);
 	SET(CURLOPT_PROTOCOLS_STR, plain ? "http" : "https");
 	SET(CURLOPT_REDIR_PROTOCOLS_STR, "https");
 	SET(CURLOPT_FOLLOWLOCATION, 0L);
@@ -288,16 +290,23 @@ static bool add_header(struct curl_slist **list, const char *line)
 	return more != NULL;
 }
 
-static struct curl_slist *make_headers(const struct upstream_target *target)
+static struct curl_slist *make_headers(const struct upstream_target *target, const struct model_request *rq)
 {
 	struct curl_slist *list = NULL;
 	bool ok = add_header(&list, "Content-Type: application/json") &&
 		  add_header(&list, "Accept: application/json") && add_header(&list, "Accept-Encoding: identity") &&
 		  add_header(&list, "Expect:") && add_header(&list, "User-Agent: pinfold");
+	if (ok && rq->format->api_key_header) {
+		char line[FORMAT_BETA_MAX + 32];
+		snprintf(line, sizeof line, "anthropic-version: %s", rq->version);
+		ok = add_header(&list, line);
+		snprintf(line, sizeof line, "anthropic-beta: %s", rq->beta);
+		ok = ok && (!*rq->beta || add_header(&list, line));
+	}
 	if (ok && target->key) {
 		struct buf line own_buf = {0};
 		buf_init(&line, SECRET_MAX + 64);
-		buf_adds(&line, "Authorization: Bearer ");
+		buf_adds(&line, rq->format->api_key_header ? "x-api-key: " : "Authorization: Bearer ");
 		buf_add(&line, target->key->p, target->key->n);
 		const char *text = buf_cstr(&line);
 		ok = text && add_header(&list, text);
@@ -341,13 +350,6 @@ static enum err transfer_error(CURLcode c, const struct transfer *t)
 	}
 }
 
-static uint64_t usage_number(const struct json *usage, const char *key)
-{
-	int64_t n = 0;
-	const struct json *v = usage && usage->type == JSON_OBJECT ? json_get(usage, key) : NULL;
-	return v && json_int(v, 0, USAGE_MAX, &n) ? (uint64_t)n : 0;
-}
-
 static bool holds(const void *p, size_t n, const struct secret *key)
 {
 	return memmem(p, n, key->p, key->n) != NULL;
@@ -365,7 +367,8 @@ static bool says_key(const struct json *v, const struct secret *key)
 }
 
 /* Content type, strict JSON, and no trace of the key. */
-static enum err judge(CURL *h, const struct upstream_target *target, struct upstream_answer *answer)
+static enum err judge(CURL *h, const struct upstream_target *target, const struct format *f,
+		      struct upstream_answer *answer)
 {
 	static const char
 	    want[] = "application/json",
@@ -386,9 +389,7 @@ static enum err judge(CURL *h, const struct upstream_target *target, struct upst
 		return lack_or(ERR_INVALID_MODEL_RESPONSE);
 	if (answer->status < 200)
 		return ERR_INVALID_MODEL_RESPONSE;
-	const struct json *usage = body->type == JSON_OBJECT ? json_get(body, "usage") : NULL;
-	answer->prompt_tokens = usage_number(usage, "prompt_tokens");
-	answer->completion_tokens = usage_number(usage, "completion_tokens");
+	format_usage(f, body, &answer->prompt_tokens, &answer->completion_tokens);
 	/* Providers quote (parts of) the key they refuse. */
 	if (answer->status == 401 || answer->status == 403) {
 		buf_reset(&answer->body);
@@ -399,16 +400,18 @@ static enum err judge(CURL *h, const struct upstream_target *target, struct upst
 }
 
 enum err upstream_call(const struct app *app, const struct upstream_target *target, uint32_t timeout_ms,
-		       const struct buf *request, struct flight *flight, struct upstream_answer *answer)
+		       const struct model_request *request, struct flight *flight, struct upstream_answer *answer)
 {
-	struct transfer t = {.request = request, .body = &answer->body};
+	struct transfer t = {.request = &request->body, .body = &answer->body};
+	const char *url = target->url[request->format->id];
+	curl_off_t wait = 0;
 	uint64_t began = timer_ms();
 	long status = 0;
 	struct line line;
-	struct curl_slist *headers = make_headers(target);
+	struct curl_slist *headers = make_headers(target, request);
 	enum err e = ERR_RESOURCES_EXHAUSTED; /* the one reason for which these fail */
 
-	if (take(app->upstream, &line) && headers && set_up(line.handle, target, timeout_ms, headers, &t)) {
+	if (take(app->upstream, &line) && headers && set_up(line.handle, target, url, timeout_ms, headers, &t)) {
 		CURLcode c = fly(app, &line, flight);
 		e = transfer_error(c, &t);
 		if (curl_easy_getinfo(line.handle, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status >= 100 &&
@@ -420,7 +423,9 @@ enum err upstream_call(const struct app *app, const struct upstream_target *targ
 		if (answer->status >= 300 && answer->status < 400)
 			e = ERR_MODEL_REDIRECT_REFUSED;
 		if (e == ERR_OK)
-			e = judge(line.handle, target, answer);
+			e = judge(line.handle, target, request->format, answer);
+		if (curl_easy_getinfo(line.handle, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
+			answer->retry_after = wait < WAIT_MAX ? (unsigned)wait : WAIT_MAX;
 	}
 	give(app->upstream, &line, e == ERR_OK);
 	free_headers(headers);

@@ -64,6 +64,7 @@ void jw_int(struct jw *w, int64_t v);
 void jw_bool(struct jw *w, bool v);
 void jw_null(struct jw *w);
 void jw_raw(struct jw *w, const void *json, size_t n); /* text that is JSON already */
+void jw_json(struct jw *w, const struct json *v);      /* as json_write, without its key */
 /* Short forms with a key. */
 void jw_kstr(struct jw *w, const char *key, const char *s);
 void jw_kint(struct jw *w, const char *key, int64_t v);

@@ -226,3 +226,9 @@ void json_write(struct buf *b, const struct json *v)
 			jw_key(&w, v->key);
 	}
 }
+
+void jw_json(struct jw *w, const struct json *v)
+{
+	before_value(w);
+	json_write(w->b, v);
+}

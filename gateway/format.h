@@ -1,0 +1,67 @@
+/*
+ * The wire formats in which agents ask models, as one table: where a call comes in and goes out, how the provider's
+ * key is sent, how an error looks, which status makes a client stop, where the usage stands, what ends a stream.
+ */
+#ifndef GATEWAY_FORMAT_H
+#define GATEWAY_FORMAT_H
+#include "gen/errors.h"
+#include "lib/buf.h"
+#include "lib/json.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum format_id { FORMAT_CHAT, FORMAT_RESPONSES, FORMAT_MESSAGES, FORMAT_COUNT_TOKENS, FORMAT__COUNT };
+enum { FORMAT_BETA_MAX = 512, FORMAT_VERSION_MAX = 16 };
+
+struct format {
+	enum format_id id;
+	const char *name;     /* in settings; count_tokens is not named there, it comes with messages */
+	const char *route;    /* the name of its row in spec/routes.tab */
+	const char *path;     /* behind a provider's base URL */
+	const char *protocol; /* of the providers that speak it */
+	bool api_key_header;  /* the key goes as x-api-key, with anthropic-version; otherwise as Bearer */
+	bool anthropic_error; /* {"type":"error","error":{"type","message"},"request_id"}; otherwise {"error":{...}} */
+	unsigned stop_status; /* with "x-should-retry: false": makes its clients stop at the first call */
+	const char *says;     /* the field that holds the conversation */
+	const char *cap; /* the field that bounds the output, where the client sends none; NULL: there is no output */
+	/* Of a stream. A clean end is one of ends as an event's "type" (chat: as its data), and nothing else. */
+	const char *const *ends; /* ends with NULL */
+	bool typed_events;       /* events are named, and their data has the same name as "type" */
+	const char *heartbeat;   /* whole bytes that every client takes and ignores; NULL: none */
+};
+
+/* NULL: no format has this route. */
+const struct format *format_of_route(const char *route);
+const struct format *format_get(enum format_id id);
+/* As in settings. NULL: there is none of this name. */
+const struct format *format_named(const char *name);
+
+/*
+ * The usage in an answer or in a stream's event: what is counted there replaces *in and *out, what is not leaves them.
+ * In is everything that was read, from caches as well. Numbers that are none, or absurd, count for nothing.
+ */
+void format_usage(const struct format *f, const struct json *answer, uint64_t *in, uint64_t *out);
+
+/* What a client is told when it gets no answer. */
+struct refusal {
+	unsigned status;
+	bool stop;            /* asking again helps nobody: "x-should-retry: false" */
+	unsigned retry_after; /* seconds, for the header Retry-After; 0: it is not sent */
+	const char *code, *message;
+};
+/* Of our own error, in a format's own terms. */
+struct refusal format_refusal(const struct format *f, enum err e, unsigned retry_after);
+/*
+ * What a provider's status is for an agent. True: the provider's answer may go to it as it stands (with the status and,
+ * where it is set, retry_after of r); false: r is told instead. Its 401 and 403 are about our key and no agent's.
+ */
+bool format_upstream(const struct format *f, unsigned status, unsigned retry_after, struct refusal *r);
+/* The body of a refusal. field may be NULL or empty. */
+void format_error(const struct format *f, const struct refusal *r, const char *field, const char *request_id,
+		  struct buf *out);
+
+/* Of a client's anthropic-version: the same where it is a plain date, otherwise the one that all know. */
+void format_version(const char *value, char out[FORMAT_VERSION_MAX]);
+/* Of a client's anthropic-beta: those that give nothing but a shape; out is empty where none is left. */
+void format_beta(const char *value, char out[FORMAT_BETA_MAX]);
+#endif
