@@ -354,7 +354,19 @@ void gate_models(struct gate_call *call)
 	jw_kstr(&w, "id", call->claims.model);
 	jw_kstr(&w, "object", "model");
 	jw_kstr(&w, "owned_by", "pinfold");
+	bool others = call->rules.kind != POLICY_STRICT; /* what clients of messages look for as well */
+	if (others) {
+		jw_kint(&w, "created", 0);
+		jw_kstr(&w, "type", "model");
+		jw_kstr(&w, "display_name", call->claims.model);
+		jw_kstr(&w, "created_at", "1970-01-01T00:00:00Z");
+	}
 	jw_close(&w, '}');
 	jw_close(&w, ']');
+	if (others) {
+		jw_kbool(&w, "has_more", false);
+		jw_kstr(&w, "first_id", call->claims.model);
+		jw_kstr(&w, "last_id", call->claims.model);
+	}
 	jw_close(&w, '}');
 }

@@ -11,7 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PARTS = 64, MAX_CALLS = 64, MODEL_MAX_TOKENS = LIMIT_MODEL_MAX_TOKENS, KEY_SHOWN = 64, REQUEST_MAX = 1100000 };
+enum {
+	MAX_PARTS = 64,
+	MAX_CALLS = 64,
+	MODEL_MAX_TOKENS = LIMIT_MODEL_MAX_TOKENS,
+	KEY_SHOWN = 64,
+	REQUEST_MAX = 1100000
+};
 
 struct check {
 	enum err e; /* of this part of the body */

@@ -23,7 +23,7 @@ spec/routes.tab|	DELETE	/v1/runs/{runId}	api	|	DELETE	/v1/runs/{runId}	api,devic
 spec/routes.tab|	POST	/v1/runs	api	|	POST	/v1/runs	api,device	|tests/fcgi/t_routes.sh
 spec/routes.tab|	0	-	metrics	metrics|	0	-	-	metrics|tests/fcgi/t_routes.sh
 spec/routes.tab|	768000	|	768001	|tests/fcgi/t_ingress.sh
-spec/routes.tab|	run	model	256000	|	run	events	256000	|tests/gateway/t_gateway.py:test_audiences
+spec/routes.tab|completions	run	model	16000000	|completions	run	events	16000000	|tests/gateway/t_gateway.py:test_audiences
 spec/routes.tab|	run	events	128000	|	run	events	128001	|tests/gateway/t_gateway.py:test_events
 spec/schema.tab|event_append	lines	array	yes	1	128	|event_append	lines	array	yes	1	129	|tests/gateway/t_gateway.py:test_events
 spec/errors.tab|	run_not_found	404	|	run_not_found	403	|tests/fcgi/t_routes.sh
