@@ -28,6 +28,8 @@ def test_audiences(rig, model):
                 spent += a.status == 200
             elif handler == "events":
                 a = run.send_events([run.line()], token=token)
+            elif method == "POST":  # a format that its agent does not speak
+                a = post(run.port, where, token, BASE)
             else:
                 a = get(run.port, where, token)
             if held == audience:
@@ -65,8 +67,11 @@ def test_matrix(rig, model):
     """Each row of spec/routes.tab for the inside, by each kind of token, about the run itself and about others."""
     here = os.path.dirname(os.path.abspath(__file__))
     rows = [line.split("\t") for line in open(os.path.join(here, "../../spec/routes.tab")) if line.startswith("internal")]
-    reached = {"chat": (200, 502), "models": (200,), "events": (202,), "approval_poll": (200, 202)}
-    revoked = {"approval_poll": (404, "approval_not_found")}
+    reached = {"chat": (200, 502), "models": (200,), "events": (202,), "approval_poll": (200, 202), "responses": (404,),
+               "messages": (404,), "count_tokens": (404,)}
+    # A run that is over before its first call is refused in the words of what it calls.
+    revoked = {"approval_poll": (404, "approval_not_found"), "responses": (400, "inactive_run_token"),
+               "messages": (403, "inactive_run_token"), "count_tokens": (403, "inactive_run_token")}
     same({r[8].strip() for r in rows}, set(reached), "each inner route has a line here")
     audiences = ("model", "events", "approvals")
     run, near, far, gone = rig.run(60), rig.run(5), rig.run(5, tenant="other"), rig.run(5)

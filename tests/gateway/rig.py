@@ -152,7 +152,8 @@ class Answer:
 
     @property
     def code(self):
-        return self.json.get("error") if isinstance(self.json, dict) else None
+        code = self.json.get("error") if isinstance(self.json, dict) else None
+        return code.get("code") if isinstance(code, dict) else code  # in a wire format's own shape
 
     @property
     def field(self):
