@@ -15,6 +15,9 @@ exec 9>"$dir/lock"
 flock -n 9 || stop_with "another one runs in this folder"
 base=$("$here/build.sh" "$dir") || exit 1
 
+# shellcheck source=tests/vm/qemu.sh
+. "$here/qemu.sh"
+
 payload=$dir/payload qemu=
 finish() {
 	[ -z "$qemu" ] || { kill "$qemu" 2>/dev/null; wait "$qemu" 2>/dev/null; }
@@ -32,26 +35,12 @@ mke2fs -q -t ext4 -d "$payload" "$dir/second" 400M >"$dir/install.log" 2>&1 || s
 
 passed=0 failed=0
 # machine NAME [WORD]: boots it, shows the lines as they come, counts. One that hangs is a failure, not a wait without end.
-# no_timer_check: where this machine is busy, the kernel finds that its timer "doesn't work", and panics.
 machine() {
-	local name=$1 console=$dir/$1.console results=$dir/$1.results shown=0 lines bad
-	: >"$console" && : >"$results"
+	local name=$1 console=$dir/$1.console results=$dir/$1.results bad
 	echo "# machine: $name"
-	nice -n 5 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -nodefaults -no-user-config -display none -nic none \
-		-drive file="$base/disk",format=raw,if=virtio,snapshot=on -drive file="$dir/second",format=raw,if=virtio,snapshot=on \
-		-kernel "$base/vmlinuz" -initrd "$base/initrd" \
-		-append "root=/dev/vda rw console=ttyS0 quiet loglevel=3 panic=-1 systemd.show_status=no no_timer_check nosoftlockup ${2-}" \
-		-serial file:"$console" -serial file:"$results" 9>&- &
-	qemu=$!
-	for _ in $(seq "${VM_SECONDS:-4000}"); do
-		lines=$(wc -l <"$results")
-		[ "$lines" = $shown ] || sed -n "$((shown + 1)),${lines}p" "$results" | tr -d '\r'
-		shown=$lines
-		kill -0 $qemu 2>/dev/null || break
-		sleep 1
-	done
-	kill $qemu 2>/dev/null
-	wait $qemu
+	vm_boot "$base/vmlinuz" "$base/initrd" "${2-}" "$console" "$results" "$base/disk" "$dir/second"
+	vm_show "$results"
+	wait "$qemu"
 	qemu=
 	bad=$(grep -ac '^FAIL ' "$results")
 	if ! grep -aq '^the end' "$results"; then
