@@ -103,7 +103,6 @@ cp "$build"/pinfold_*.deb "$dir/built/" && rm -rf "$build/src" "$build"/pinfold*
 new=$(cd "$dir/built" && echo pinfold_*.deb)
 
 # --- built once more: by somebody else, elsewhere
-find "$build/other" -exec touch -d 2001-02-03 {} +
 packed /other/place DEB_BUILD_OPTIONS="nocheck parallel=1" TZ=Pacific/Kiritimati LC_ALL=C HOME=/ >"$dir/$suite-other.log" 2>&1
 if cmp "$build/other/$new" "$dir/built/$new"; then say ok "built elsewhere it is the same, byte for byte"; else
 	mkdir "$build/other/one" "$build/other/two"
@@ -115,7 +114,10 @@ rm -rf "$build/other"
 # --- an older version: of another form of the store
 arch=${new##*_}
 commit=${PINFOLD_OLDER-$(git -C "$top" log --format=%H -n 1 -G'SCHEMA = [0-9]' -- store/upgrade.h 2>/dev/null)^}
-if commit=$(git -C "$top" rev-parse -q --verify "$commit^{commit}" 2>/dev/null); then
+commit=$(git -C "$top" rev-parse -q --verify "$commit^{commit}" 2>/dev/null)
+# What is from before there was a package builds in Debian 12 alone.
+[ "$suite" = bookworm ] || git -C "$top" cat-file -e "$commit:debian/control" 2>/dev/null || commit=
+if [ -n "$commit" ]; then
 	kept=$dir/older-$suite-$(echo "$commit" "$(cat "$top"/debian/* 2>/dev/null | sha256sum)" | sha256sum | cut -c1-12).deb
 	if [ ! -e "$kept" ]; then
 		mkdir "$build/older" && git -C "$top" archive "$commit" | tar -x -C "$build/older" || exit 1
@@ -135,7 +137,7 @@ if commit=$(git -C "$top" rev-parse -q --verify "$commit^{commit}" 2>/dev/null);
 	cp "$kept" "$dir/built/$old" 2>/dev/null
 fi
 if [ ! -e "$dir/built/${old:-none}" ]; then
-	echo "skipped an upgrade from another form of the store: this copy has no history of it"
+	echo "skipped an upgrade from another form of the store: none is known here that builds in $suite"
 	# The same with another number, and another example.
 	old=pinfold_0.0.1_$arch
 	dpkg-deb -R "$dir/built/$new" "$dir/built/older" && sed -i 's/^Version: .*/Version: 0.0.1/' "$dir/built/older/DEBIAN/control" &&
