@@ -210,7 +210,17 @@ static enum err forward(struct gate_call *call, struct flight *flight, const str
 			struct upstream_answer *answer)
 {
 	const struct upstream_target *target = NULL;
-	enum err e = consume(call, &target);
+	const struct conf_tenant *tenant = conf_tenant(call->terms->conf, call->box->tenant);
+	enum err e =
+	    tenant ? flight_room(call->app->flights, flight, tenant->t.max_model_calls_run, tenant->t.max_model_calls)
+		   : ERR_OK;
+
+	if (e != ERR_OK) { /* a dead run hears that it is dead, whatever others do */
+		enum err alive = gate_alive(call);
+		call->retry_after = 1;
+		return alive == ERR_OK ? e : alive;
+	}
+	e = consume(call, &target);
 
 	if (e == ERR_PROVIDER_NOT_CONFIGURED) {
 		/* Nothing was spent; a dead run still hears that it is dead. */

@@ -64,6 +64,21 @@ void flight_waker(struct flights *fs, struct flight *f, void (*wake)(void *), vo
 	pthread_mutex_unlock(&fs->lock);
 }
 
+enum err flight_room(struct flights *fs, const struct flight *of, uint32_t most_run, uint32_t most_tenant)
+{
+	uint32_t run = 0, tenant = 0;
+
+	pthread_mutex_lock(&fs->lock);
+	for (const struct flight *f = fs->first; f; f = f->next) {
+		bool same = strcmp(f->box->tenant, of->box->tenant) == 0;
+		tenant += same;
+		run += same && strcmp(f->box->run, of->box->run) == 0;
+	}
+	pthread_mutex_unlock(&fs->lock);
+	return (most_run > 0 && run > most_run) || (most_tenant > 0 && tenant > most_tenant) ? ERR_TOO_MANY_MODEL_CALLS
+											     : ERR_OK;
+}
+
 void flight_finish(struct flights *fs, struct flight *f)
 {
 	(void)epoll_ctl(fs->epoll, EPOLL_CTL_DEL, f->fd, NULL);

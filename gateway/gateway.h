@@ -159,6 +159,9 @@ struct flight {
 struct flights *flights_new(const struct app *app, const char *store_path);
 /* From now on the call may be ended; fd is its client's. Before the unit is spent, so that nothing is missed. */
 void flight_begin(struct flights *fs, struct flight *f, struct box *box, int fd);
+/* Are no more calls of its run and of its tenant under way, with this one, than these (0: no limit)? Those of all boxes
+ * pass here, and a gateway that dies ends them all, so that nothing is counted that is not there. */
+enum err flight_room(struct flights *fs, const struct flight *of, uint32_t most_run, uint32_t most_tenant);
 void flight_finish(struct flights *fs, struct flight *f);
 /* wake(arg) is called by another thread when the call shall end; NULL: no more. */
 void flight_waker(struct flights *fs, struct flight *f, void (*wake)(void *), void *arg);

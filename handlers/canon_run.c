@@ -187,8 +187,8 @@ static enum err take_limits(struct work *k)
 	} rows[] = {
 	    {"maxSteps", &k->out->max_steps, 1, t->max_steps, CANON_DEFAULT_STEPS, ERR_INVALID_MAX_STEPS},
 	    {"wallTimeSeconds", &k->out->wall_seconds, 1, wall, CANON_DEFAULT_WALL, ERR_INVALID_WALL_TIME},
-	    {"approvalWaitSeconds", &k->out->approval_wait_seconds, 0, 86400, CANON_DEFAULT_APPROVAL,
-	     ERR_INVALID_APPROVAL_WAIT},
+	    {"approvalWaitSeconds", &k->out->approval_wait_seconds, 0, t->max_approval_wait_seconds,
+	     CANON_DEFAULT_APPROVAL, ERR_INVALID_APPROVAL_WAIT},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct json *v = limits != NULL ? json_get(limits, rows[i].name) : NULL;

@@ -82,6 +82,8 @@ static const char *take_tenant(struct load *l, const uint8_t *f, size_t n)
 		return "malformed TENANT";
 	if (conf_tenant(l->c, t->t.name) != NULL)
 		return "two tenants of one name";
+	if (t->t.max_approval_wait_seconds == 0)
+		t->t.max_approval_wait_seconds = CONF_APPROVAL_WAIT_MOST;
 	l->c->ntenants++;
 	return NULL;
 }

@@ -14,7 +14,8 @@ enum {
 	CONF_CHECKS = 64,
 	CONF_PROVIDERS = 32,
 	CONF_PROFILES = 64,
-	CONF_AGENTS = 32
+	CONF_AGENTS = 32,
+	CONF_APPROVAL_WAIT_MOST = 86400 /* seconds; of a tenant that says nothing else */
 };
 
 /* mask_secrets: in questions alone; in all events; nowhere. */

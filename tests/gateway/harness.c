@@ -131,10 +131,12 @@ static int make_conf(const struct harness *h)
 	size_t n = cf_put_agent(frame, sizeof frame, 0, &agent);
 	if (n == 0 || !bundle_add(fd, frame, n))
 		fatal("cannot write the agent");
-	for (const char *const *t = (const char *const[]){"acme", "other", NULL}; *t; t++)
+	for (const char *const *t = (const char *const[]){"acme", "other", "narrow", NULL}; *t; t++)
 		PUT(tenant, .name = *t, .default_agent = "built-in", .default_profile = given.profiles[0].name,
 		    .extensions = {".py"}, .extensions_n = 1, .max_steps = 60, .max_wall_seconds = 220,
-		    .check_seconds = 60, .max_concurrent_runs = 8, .max_queued_runs = 64);
+		    .check_seconds = 60, .max_concurrent_runs = 8, .max_queued_runs = 64,
+		    .max_model_calls_run = strcmp(*t, "narrow") == 0 ? 2 : 0,
+		    .max_model_calls = strcmp(*t, "narrow") == 0 ? 3 : 0);
 	PUT(end, .nothing = 0);
 	if (!bundle_seal(fd))
 		fatal("cannot seal the configuration: %m");

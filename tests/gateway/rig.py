@@ -84,7 +84,7 @@ class Rig:
 
     def start(self):
         self.pid = int(self.tell("start", self.folder, BUILD)[0])
-        for tenant in ("acme", "other"):
+        for tenant in ("acme", "other", "narrow"):
             self.tell("tenant", tenant)
 
     def restart(self):

@@ -69,6 +69,28 @@ def test_revoked_under_way(rig, tap):
     same(rig.run(1).chat("after").status, 200, "a call after all of it")
 
 
+def test_many_under_way(rig, tap):
+    """Two calls of a run, three of a tenant: one more spends nothing, and one that is over makes room."""
+    tap.gone.clear()
+    one, two, others = rig.run(9, tenant="narrow"), rig.run(9, tenant="narrow"), rig.run(9)
+    held = [Call(one, tap, "HOLD"), Call(one, tap, "HOLD too")]
+    full = one.chat("hello")
+    same((full.status, full.code, full.headers.get("retry-after")), (429, "too_many_model_calls", "1"), "a third of the run")
+    held.append(Call(two, tap, "HOLD"))
+    same(two.chat("hello").code, "too_many_model_calls", "a fourth of the tenant")
+    same((one.shown()["used"], two.shown()["used"]), (2, 1), "what was refused has spent nothing")
+    same(others.chat("hello").status, 200, "another tenant's")
+    rig.tell("revoke", "narrow", one.id)
+    for call in held[:2]:
+        call.join(PATIENCE)
+        same(call.answer and call.answer.code, "inactive_run_token", "the run is over, and so are its calls")
+    same(one.chat("hello").code, "inactive_run_token", "a dead run hears that it is dead")
+    same(two.chat("hello").status, 200, "there is room again")
+    tap.release()
+    held[2].join(PATIENCE)
+    same(held[2].answer.status, 200, "the one that was held")
+
+
 def test_close_under_way(rig, tap):
     run = rig.run(2)
     call = Call(run, tap, "HANG")

@@ -95,6 +95,19 @@ def allowed():
         check(f"{field} {value} may be named", status in (202, 429), b)
 
 
+def waits():
+    frugal = token_of("frugal")
+    limits = get("/v1/limits", frugal)[1]
+    check("told", (limits["run"]["maxApprovalWaitSeconds"], limits["tenant"]["modelCalls"], limits["tenant"]["modelCallsRun"]) == (30, 5, 3), limits)
+    body = {"instruction": "x", "files": [{"path": "a.py", "content": ""}], "allowedPaths": ["a.py"], "checks": [["git", "diff", "--check"]]}
+    status, _, b = call("POST", "/v1/runs", {**body, "limits": {"approvalWaitSeconds": 31}}, frugal)
+    check("a longer wait is refused", (status, json.loads(b)["error"], json.loads(b).get("field")) == (400, "invalid_approval_wait", "limits.approvalWaitSeconds"), b)
+    for limits, got in (({"approvalWaitSeconds": 30}, 30), ({}, 30)):
+        status, _, b = call("POST", "/v1/runs", {**body, "limits": limits}, frugal)
+        check(f"{limits} may be asked for", status == 202 and get("/v1/runs/" + json.loads(b)["runId"], frugal)[1]["limits"]["approvalWaitSeconds"] == got, b)
+    check("another tenant waits as long as it wants", get("/v1/limits", token())[1]["run"]["maxApprovalWaitSeconds"] == 86400)
+
+
 def figures():
     metrics = operator("token", "create", "--metrics", "--label", "quotas").strip()
     status, _, text = call("GET", "/metrics", bearer=metrics)
@@ -103,6 +116,6 @@ def figures():
     check("and tokens", status == 200 and b"\npinfold_model_tokens_total " in text)
 
 
-for f in (runs, allowed, requests, tokens, storage, figures):
+for f in (runs, allowed, waits, requests, tokens, storage, figures):
     case(f.__name__, f)
 done()
