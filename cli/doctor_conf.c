@@ -58,16 +58,11 @@ static void files(struct doctor *d)
 	}
 	const char *why = conf_load(&d->conf, fd);
 	d->have_conf = why == NULL;
-	if (why != NULL) {
-		char kind[32], name[129], what[32], where[900];
+	if (why != NULL)
 		found(d, DOCTOR_ERROR, "%s does not fit together: %s", place_dir(PLACE_SYSCONF), why);
-		if (sscanf(why, "%31s %128[^:]: there is no %31s", kind, name, what) == 3)
-			remedy(d, "correct %s in %s, or write what it names; then pinfold config check", what,
-			       doctor_where(where, kind, name, what));
-	} else {
+	else
 		found(d, DOCTOR_OK, "%u tenants, %u model profiles, %u agents, %u providers", d->conf.ntenants,
 		      d->conf.nprofiles, d->conf.nagents, d->conf.nproviders);
-	}
 }
 
 static void mode_of(struct doctor *d, const char *path, gid_t reader)

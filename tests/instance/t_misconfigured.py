@@ -37,11 +37,11 @@ FILES = (
     ("canned answers", "{provider}", lambda p, r: edit(p, "\tsecret", "\tscripted = yes\n\tsecret"), "config.providers", "warn", "no AI", "default.conf:"),
     # what refers to nothing
     ("a profile of no provider", "{profile}", lambda p, r: add(p, 'model_profile "x" { provider = "nobody" model = "m" }'),
-     "config.files", "error", 'no provider "nobody"', "default.conf:{line model_profile \"x\"}"),
+     "config.files", "error", 'default.conf:{line model_profile "x"}: model_profile x: there is no provider "nobody"', "config check"),
     ("no default profile", "{profile}", lambda p, r: edit(p, 'model_profile "default"', 'model_profile "first"'),
-     "config.files", "error", 'there is no model_profile "default"', "correct model_profile in {etc}/tenants.d/"),
+     "config.files", "error", 'tenant attack: there is no model_profile "default"', "config check"),
     ("a tenant's agent that is not there", "{tenant}", lambda p, r: add(p, 'tenant "x" {\n\tagent = "nobody"\n}'),
-     "config.files", "error", 'no agent "nobody"', "correct agent in {etc}/tenants.d/default.conf:{line nobody}"),
+     "config.files", "error", 'default.conf:{line nobody}: tenant x: there is no agent "nobody"', "config check"),
     ("an agent without program", "{profile}", lambda p, r: edit(p, "/opt/pinfold/pinfold-agent", "/opt/pinfold/nothing"),
      "config.agents", "error", "box/nothing", "profiles.d/default.conf:{line pinfold/nothing}"),
     ("no configuration", "{conf}", lambda p, r: os.unlink(p), "config.files", "error", "pinfold.conf", "pinfold setup"),
@@ -151,7 +151,7 @@ def row(what, rows, id, status, detail, remedy, ill=None, path=None):
 
     def filled(text):
         text = re.sub(r"\{line ([^}]*)\}", lambda m: str(1 + next(i for i, l in enumerate(now) if m[1] in l)) if (now := lines(path)) else "?", text)
-        return text.replace("{uid}", str(ill.UID)).replace("{etc}", ill.etc) if ill else text
+        return text.replace("{uid}", str(ill.UID)) if ill else text
     named(what, rows, id, status, filled(detail), filled(remedy))
 
 
