@@ -17,6 +17,8 @@ struct cli {
 	const char *token_env;                /* --token-env NAME */
 	const char *token_file;               /* --token-file F */
 	const char *device_env, *device_file; /* --device-token-env NAME, --device-token-file F */
+	const char *ca_file; /* --ca-file F or PINFOLD_CA_FILE: whom to trust instead of the system's; or NULL */
+	const char *idempotency_key; /* of what is posted; or NULL */
 	bool json;
 	bool quiet; /* not a word where the server cannot be reached: the caller tries again */
 };
@@ -64,6 +66,11 @@ void say_cell(const char *text, size_t width);
 size_t say_margin(FILE *to, const char *first, const char *more, const char *text, size_t n);
 /* Several lines of it, each so. */
 size_t say_lines(FILE *to, const char *margin, const char *more, const char *text, size_t n);
+/* As much of one line of foreign text as surely fits into so many columns of a terminal. */
+void say_fit(FILE *to, const char *text, size_t n, size_t columns);
+/* Colours are for terminals that have them and people who want them (NO_COLOR, TERM=dumb): else nothing is written. */
+enum colour { COLOUR_NONE, COLOUR_GOOD, COLOUR_BAD, COLOUR_NOTE };
+void say_colour(FILE *to, enum colour colour);
 /* How many lines this terminal shows; 0: it is none. */
 size_t say_rows(FILE *to);
 /* A time of the API as people here read it, with its day or without; "" where there is none. */
@@ -71,6 +78,10 @@ void say_time(char out[32], const struct json *ms, bool day);
 /* One line of JSON to standard output: as it is into files and pipes, at a terminal with \u escapes for what would not
  * show, which is the same JSON. */
 void say_json(const char *json, size_t n);
+
+/* --- cli/cmd_runs.c -------------------------------------------------------------------------- */
+/* The run id of a command line that has at most most arguments left; NULL after saying what is wrong. */
+const char *one_run(int argc, char **argv, int most);
 
 /* --- cli/main.c ------------------------------------------------------------------------------ */
 /* The value of a string member, or "" ; never NULL. */
@@ -82,8 +93,12 @@ const char *member(const struct json *object, const char *key);
 bool token_find(const struct cli *cli, struct secret *token);
 bool token_device_named(const struct cli *cli);
 bool token_device(const struct cli *cli, struct secret *token);
+bool token_is_set(const char *variable);
+/* Is a server named? Otherwise it is said how. */
+bool http_named(const struct cli *cli);
 struct http_answer {
 	long status;
+	uint64_t retry_after; /* seconds; 0: it does not say */
 	struct buf body;
 };
 /*

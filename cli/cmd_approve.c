@@ -247,10 +247,8 @@ int cmd_approve(struct cli *cli, int argc, char **argv)
 			     "or --cancel");
 	if (digest != NULL && strlen(digest) != 64)
 		return usage("--digest takes all 64 characters of a card's digest");
-	if (cli->server == NULL) {
-		fputs("pinfold: no server: set PINFOLD_URL or give --server URL\n", stderr);
+	if (!http_named(cli))
 		return EXIT_USAGE;
-	}
 	bool person = asking_possible();
 	if (run != NULL && !person && (decision == NULL || request == NULL) &&
 	    !(cli->json && decision == NULL && request == NULL))

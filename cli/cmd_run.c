@@ -18,6 +18,7 @@ static const struct option options[] = {{"instruction", required_argument, NULL,
 					{"check", required_argument, NULL, 'c'},
 					{"ask", required_argument, NULL, 'q'},
 					{"deny", required_argument, NULL, 'n'},
+					{"idempotency-key", required_argument, NULL, 'k'},
 					{"detach", no_argument, NULL, 'd'},
 					{"patch", no_argument, NULL, 'p'},
 					{0}};
@@ -29,14 +30,24 @@ static int create(const struct cli *cli, struct upload *u, char run[129])
 	struct http_answer answer;
 	unsigned files, skipped;
 	int status = EXIT_USAGE;
+	char key[UUID_LEN + 1];
+	struct cli once = *cli;
 
+	uuid4(key);
+	if (once.idempotency_key == NULL)
+		once.idempotency_key = key;
 	buf_init(&body, 8 << 20);
 	if (upload_write(u, &body, &files, &skipped)) {
 		fprintf(stderr, "uploading %u files (%zu bytes)%s\n", files, body.n,
 			skipped != 0 ? "; links and files that are no text of the known types are left out" : "");
-		status = http_call(cli, "/v1/runs", buf_cstr(&body), &answer);
+		status = http_call(&once, "/v1/runs", buf_cstr(&body), &answer);
 	}
 	buf_free(&body);
+	if (status == EXIT_UNREACHABLE)
+		fprintf(stderr,
+			"Whether the run was made is not known: the same command with --idempotency-key %s makes no "
+			"second one.\n",
+			once.idempotency_key);
 	if (status != 0)
 		return status;
 	own_arena struct arena a;
@@ -109,6 +120,11 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 			if (!permit(&u, optarg, opt == 'q' ? "ask" : "deny"))
 				return usage("--ask and --deny name at most %d tools, each once", UPLOAD_WORDS);
 			break;
+		case 'k':
+			if (!id_valid(optarg))
+				return usage("--idempotency-key takes up to 128 characters of A-Z a-z 0-9 . _ -");
+			cli->idempotency_key = optarg;
+			break;
 		case 'd':
 			detach = true;
 			break;
@@ -129,6 +145,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		u.dir = argv[optind];
 	if ((status = create(cli, &u, run)) != 0)
 		return status;
+	cli->idempotency_key = NULL; /* the run's, and of nothing else that is posted */
 	if (detach) {
 		printf("%s\n", run);
 		return 0;

@@ -1,15 +1,14 @@
-/* The small commands on runs: ps, show, events, cancel, rm, artifacts. */
+/* The small commands on runs: ps, show, events, cancel, rm. */
 #include <getopt.h>
+#include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "lib/num.h"
 
-enum { PAGE = 50 };
+enum { PAGE = 100 };
 
-/* The run id of a command line that has at most most arguments left; NULL after saying what is wrong. */
-static const char *one_run(int argc, char **argv, int most)
+const char *one_run(int argc, char **argv, int most)
 {
 	if (argc - optind < 1 || !id_valid(argv[optind])) {
 		usage("%s needs a run id", argv[0]);
@@ -22,52 +21,92 @@ static const char *one_run(int argc, char **argv, int most)
 	return argv[optind];
 }
 
+static void ps_row(const struct json *r)
+{
+	char at[32];
+
+	say_time(at, json_get(r, "createdAt"), true);
+	say_cell(member(r, "runId"), 38);
+	say_cell(member(r, "status"), 11);
+	say_cell(member(r, "phase"), 19);
+	printf("%-20s ", at);
+	say_foreign(stdout, member(r, "terminalReason"), strlen(member(r, "terminalReason")));
+	fputc('\n', stdout);
+}
+
+/* One page. *left is made smaller by its runs; next: where the following one begins, "" at the end. */
+static int ps_page(const struct cli *cli, const char *status, uint64_t *left, char next[600])
+{
+	struct http_answer answer;
+	own_arena struct arena a = {0};
+	char path[800];
+	bool more = next[0] != '\0';
+
+	snprintf(path, sizeof path, "/v1/runs?limit=%u%s%s%s%s", (unsigned)(*left < PAGE ? *left : PAGE),
+		 status != NULL ? "&status=" : "", status != NULL ? status : "", more ? "&after=" : "", next);
+	int e = http_call(cli, path, NULL, &answer);
+	if (e != 0)
+		return e;
+	if (cli->json)
+		say_json((const char *)answer.body.p, answer.body.n);
+	arena_init(&a, 16 << 20);
+	const struct json *v = json_parse(&a, answer.body.p, answer.body.n, JSON_DEPTH, 100000, NULL);
+	const struct json *runs = v != NULL && v->type == JSON_OBJECT ? json_get(v, "runs") : NULL;
+	buf_free(&answer.body);
+	if (runs == NULL) {
+		fputs("pinfold: the server's answer is no list of runs: is that the address?\n", stderr);
+		return EXIT_UNREACHABLE;
+	}
+	if (!cli->json && !more)
+		printf("%-36s  %-10s %-18s %-20s %s\n", "RUN", "STATUS", "PHASE", "CREATED", "REASON");
+	for (const struct json *r = runs->child; r != NULL; r = r->next)
+		if (!cli->json)
+			ps_row(r);
+	*left -= runs->count < *left ? runs->count : *left;
+	snprintf(next, 600, "%s", runs->count > 0 ? member(v, "next") : "");
+	if (strspn(next, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != strlen(next))
+		next[0] = '\0';
+	return 0;
+}
+
 int cmd_ps(struct cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = {{"status", required_argument, NULL, 's'}, {0}};
+	static const struct option options[] = {{"status", required_argument, NULL, 's'},
+						{"limit", required_argument, NULL, 'l'},
+						{"all", no_argument, NULL, 'a'},
+						{0}};
 	static const char *const states[] = {"queued", "running", "completed", "failed", "cancelled"};
-	struct http_answer answer;
-	char path[256] = "";
+	const char *only = NULL;
+	char next[600] = "";
+	uint64_t left = 0;
+	bool all = false;
 	int opt, status;
 
+	optind = 1;
 	while ((opt = getopt_long(argc, argv, "s:", options, NULL)) != -1) {
 		bool known = false;
 		for (size_t i = 0; opt == 's' && i < sizeof states / sizeof *states; i++)
 			known = known || strcmp(states[i], optarg) == 0;
-		if (!known)
-			return usage("ps takes --status queued|running|completed|failed|cancelled");
-		snprintf(path, sizeof path, "/v1/runs?limit=%d&status=%s", PAGE, optarg);
+		if (opt == 's' && known)
+			only = optarg;
+		else if (opt == 'a')
+			all = true;
+		else if (opt != 'l' || !num_u64(optarg, strlen(optarg), 1, 1000000, &left))
+			return usage("ps takes --status queued|running|completed|failed|cancelled, and --limit 1 to "
+				     "1000000 or --all");
 	}
-	if (path[0] == '\0')
-		snprintf(path, sizeof path, "/v1/runs?limit=%d", PAGE);
 	if (optind < argc)
 		return usage("ps takes no argument %s", argv[optind]);
-	if ((status = http_call(cli, path, NULL, &answer)) != 0)
-		return status;
-	if (cli->json) {
-		say_json((const char *)answer.body.p, answer.body.n);
-		buf_free(&answer.body);
-		return 0;
-	}
-	own_arena struct arena a;
-	arena_init(&a, 16 << 20);
-	const struct json *v = json_parse(&a, answer.body.p, answer.body.n, JSON_DEPTH, 100000, NULL);
-	const struct json *runs = v != NULL ? json_get(v, "runs") : NULL;
-	printf("%-36s  %-10s %-18s %-20s %s\n", "RUN", "STATUS", "PHASE", "CREATED", "REASON");
-	for (const struct json *r = runs != NULL ? runs->child : NULL; r != NULL; r = r->next) {
-		char at[32];
-		say_time(at, json_get(r, "createdAt"), true);
-		say_cell(member(r, "runId"), 38);
-		say_cell(member(r, "status"), 11);
-		say_cell(member(r, "phase"), 19);
-		printf("%-20s ", at);
-		say_foreign(stdout, member(r, "terminalReason"), strlen(member(r, "terminalReason")));
-		fputc('\n', stdout);
-	}
-	if (member(v, "next")[0] != '\0')
-		fprintf(stderr, "These are the newest %d; there are more.\n", PAGE);
-	buf_free(&answer.body);
-	return 0;
+	if (all && left != 0)
+		return usage("ps takes --limit or --all");
+	bool asked = all || left != 0;
+	left = all ? UINT64_MAX : left != 0 ? left : 50;
+	do
+		status = ps_page(cli, only, &left, next);
+	while (status == 0 && left > 0 && next[0] != '\0' && !ferror(stdout));
+	if (status == 0 && next[0] != '\0' && !asked)
+		fputs("These are the newest 50; there are more: --all, or --limit N.\n", stderr);
+	return status;
 }
 
 int cmd_show(struct cli *cli, int argc, char **argv)
@@ -170,49 +209,5 @@ int cmd_rm(struct cli *cli, int argc, char **argv)
 		if (!cli->json)
 			printf("run %s is removed\n", argv[i]);
 	}
-	return 0;
-}
-
-int cmd_artifacts(struct cli *cli, int argc, char **argv)
-{
-	struct http_answer answer;
-	char path[256];
-
-	optind = 1;
-	const char *run = one_run(argc, argv, 2);
-	if (run == NULL)
-		return EXIT_USAGE;
-	const char *name = argc - optind > 1 ? argv[optind + 1] : NULL;
-	if (name != NULL && !id_valid(name))
-		return usage("an artifact is one of request events checkpoint patch test_log result");
-	snprintf(path, sizeof path, "/v1/runs/%s/artifacts%s%s", run, name != NULL ? "/" : "",
-		 name != NULL ? name : "");
-	int status = http_call(cli, path, NULL, &answer);
-	if (status != 0)
-		return status;
-	if (name == NULL && cli->json) {
-		say_json((const char *)answer.body.p, answer.body.n);
-	} else if (name != NULL && isatty(STDOUT_FILENO)) {
-		say_lines(stdout, "", "", (const char *)answer.body.p,
-			  answer.body.n); /* an agent or its program wrote some of it */
-	} else if (name != NULL) {
-		/* As it is: for files and pipes. */
-		fwrite(answer.body.p, 1, answer.body.n, stdout);
-	} else {
-		own_arena struct arena a;
-		arena_init(&a, 1 << 20);
-		const struct json *v = json_parse(&a, answer.body.p, answer.body.n, JSON_DEPTH, 1000, NULL);
-		const struct json *list = v != NULL ? json_get(v, "artifacts") : NULL;
-		for (const struct json *m = list != NULL ? list->child : NULL; m != NULL; m = m->next) {
-			int64_t size = 0;
-			const struct json *s = json_get(m, "size");
-			bool known = s != NULL && json_int(s, 0, INT64_MAX, &size);
-			say_cell(member(m, "name"), known ? 13 : 0);
-			if (known)
-				printf("%lld bytes", (long long)size);
-			putchar('\n');
-		}
-	}
-	buf_free(&answer.body);
 	return 0;
 }

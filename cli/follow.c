@@ -213,6 +213,24 @@ static enum tail_state attend(struct follow *f, struct tail *t)
 	return state;
 }
 
+/* How many model requests the run may make; 0: it is not said. */
+static unsigned requests_of(const struct cli *cli, const char *run)
+{
+	own_arena struct arena a = {0};
+	struct cli quiet = *cli;
+	int64_t most = 0;
+	int status;
+
+	if (!isatty(STDERR_FILENO))
+		return 0;
+	quiet.quiet = true;
+	arena_init(&a, 16 << 20);
+	const struct json *v = fetch_run(&quiet, run, &a, &status);
+	const struct json *usage = v != NULL && v->type == JSON_OBJECT ? json_get(v, "usage") : NULL;
+	v = usage != NULL && usage->type == JSON_OBJECT ? json_get(usage, "maxModelRequests") : NULL;
+	return v != NULL && json_int(v, 0, 1000000, &most) ? (unsigned)most : 0;
+}
+
 int attend_run(const struct cli *cli, const char *run)
 {
 	struct follow f = {.cli = cli, .run = run, .attended = true};
@@ -225,7 +243,7 @@ int attend_run(const struct cli *cli, const char *run)
 	struct tail *t = tail_open(cli, run, take, &f, &status);
 	if (t != NULL) {
 		buf_init(&f.held, HELD_MAX);
-		live_open(&f.live);
+		live_open(&f.live, requests_of(cli, run));
 		heed_interrupts();
 		do
 			state = attend(&f, t);

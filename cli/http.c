@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "cli/cli.h"
@@ -52,13 +53,13 @@ static bool token_take(const char *name, struct secret *token)
 
 	if (value != NULL && value[0] != '\0')
 		return secret_set(token, value, strlen(value));
-	fprintf(stderr, "pinfold: no token: set ");
+	fputs("pinfold: no token: set ", stderr);
 	say_foreign(stderr, name, strlen(name));
-	fputs(" or name a file with --token-file\n", stderr);
+	fputs(", or name another variable with --token-env or a file of mode 0600 with --token-file\n", stderr);
 	return false;
 }
 
-static bool is_set(const char *name)
+bool token_is_set(const char *name)
 {
 	const char *value = getenv(name);
 	return value != NULL && value[0] != '\0';
@@ -70,13 +71,13 @@ bool token_find(const struct cli *cli, struct secret *token)
 		return token_read(cli->token_file, token);
 	if (cli->token_env != NULL)
 		return token_take(cli->token_env, token);
-	return is_set("PINFOLD_TOKEN") || !token_device_named(cli) ? token_take("PINFOLD_TOKEN", token)
-								   : token_device(cli, token);
+	return token_is_set("PINFOLD_TOKEN") || !token_device_named(cli) ? token_take("PINFOLD_TOKEN", token)
+									 : token_device(cli, token);
 }
 
 bool token_device_named(const struct cli *cli)
 {
-	return cli->device_file != NULL || cli->device_env != NULL || is_set("PINFOLD_DEVICE_TOKEN");
+	return cli->device_file != NULL || cli->device_env != NULL || token_is_set("PINFOLD_DEVICE_TOKEN");
 }
 
 bool token_device(const struct cli *cli, struct secret *token)
@@ -92,45 +93,14 @@ static size_t take(char *p, size_t size, size_t n, void *user)
 	return buf_failed(user) ? 0 : size * n;
 }
 
-/* Prints an error answer's sentence and field. */
-static void explain(const struct cli *cli, long status, struct buf *body)
-{
-	struct arena a;
-	struct json *v;
-
-	arena_init(&a, 1 << 20);
-	v = json_parse(&a, body->p, body->n, JSON_DEPTH, 1000, NULL);
-	if (v == NULL || v->type != JSON_OBJECT) {
-		fprintf(
-		    stderr,
-		    "pinfold: %s answered %ld, and it was not Pinfold: is that the address, and does the service run "
-		    "behind that web server? There \"pinfold doctor\" says.\n",
-		    cli->server, status);
-	} else {
-		const char *field = member(v, "field");
-		fprintf(stderr, "pinfold: %ld ", status);
-		say_foreign(stderr, member(v, "error"), strlen(member(v, "error")));
-		if (field[0] != '\0') {
-			fputs(" at ", stderr);
-			say_foreign(stderr, field, strlen(field));
-		}
-		fputs(": ", stderr);
-		say_foreign(stderr, member(v, "message"), strlen(member(v, "message")));
-		fputc('\n', stderr);
-	}
-	arena_free(&a);
-}
-
 CURL *http_begin(const struct cli *cli, const struct secret *token, const char *path, const char *more,
 		 struct curl_slist **headers)
 {
 	char url[2048], bearer[1200];
 
 	*headers = NULL;
-	if (cli->server == NULL) {
-		fputs("pinfold: no server: set PINFOLD_URL or give --server URL\n", stderr);
+	if (!http_named(cli))
 		return NULL;
-	}
 	size_t base = strlen(cli->server);
 	while (base > 0 && cli->server[base - 1] == '/')
 		base--;
@@ -147,6 +117,8 @@ CURL *http_begin(const struct cli *cli, const struct secret *token, const char *
 		curl_easy_setopt(c, CURLOPT_PROXY, "");
 		curl_easy_setopt(c, CURLOPT_HTTPHEADER, *headers);
 		curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 10L);
+		if (cli->ca_file != NULL)
+			curl_easy_setopt(c, CURLOPT_CAINFO, cli->ca_file);
 	}
 	wipe(bearer, sizeof bearer);
 	return c;
@@ -160,17 +132,45 @@ void http_end(CURL *c, struct curl_slist *headers)
 	curl_easy_cleanup(c);
 }
 
+/* "Retry-After: 30" */
+static size_t take_header(char *p, size_t size, size_t n, void *user)
+{
+	static const char name[] = "retry-after:";
+	struct http_answer *answer = user;
+	size_t at = sizeof name - 1, end = size * n;
+
+	if (end > at && strncasecmp(p, name, at) == 0) {
+		while (at < end && p[at] == ' ')
+			at++;
+		while (end > at && (p[end - 1] == '\r' || p[end - 1] == '\n' || p[end - 1] == ' '))
+			end--;
+		if (!num_u64(p + at, end - at, 0, 10000000, &answer->retry_after))
+			answer->retry_after = 0;
+	}
+	return size * n;
+}
+
 int http_raw(const struct cli *cli, const struct secret *token, const char *method, const char *path, const char *body,
 	     struct http_answer *answer)
 {
 	struct curl_slist *headers;
+	char why[CURL_ERROR_SIZE] = "", key[200];
 	CURL *c = http_begin(cli, token, path, body != NULL ? "Content-Type: application/json" : NULL, &headers);
 
+	answer->retry_after = 0;
 	buf_init(&answer->body, ANSWER_MAX);
 	if (c == NULL)
 		return cli->server == NULL ? EXIT_USAGE : EXIT_UNREACHABLE;
+	if (cli->idempotency_key != NULL) {
+		snprintf(key, sizeof key, "Idempotency-Key: %s", cli->idempotency_key);
+		headers = curl_slist_append(headers, key);
+		curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+	}
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &answer->body);
+	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
+	curl_easy_setopt(c, CURLOPT_HEADERDATA, answer);
+	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, why);
 	curl_easy_setopt(c, CURLOPT_TIMEOUT, 120L);
 	if (method != NULL)
 		curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);
@@ -184,8 +184,7 @@ int http_raw(const struct cli *cli, const struct secret *token, const char *meth
 	if (rc == CURLE_OK)
 		return 0;
 	if (!cli->quiet)
-		fprintf(stderr, "pinfold: %s cannot be reached: %s. Is this the address, and does the service run?\n",
-			cli->server, curl_easy_strerror(rc));
+		explain_unreachable(cli, rc, why[0] != '\0' ? why : curl_easy_strerror(rc));
 	buf_free(&answer->body);
 	return EXIT_UNREACHABLE;
 }
@@ -199,7 +198,7 @@ int http_ask(const struct cli *cli, const struct secret *token, const char *meth
 		return status;
 	status = answer->status >= 500 ? EXIT_UNREACHABLE : EXIT_FAILED;
 	if (!cli->quiet || status == EXIT_FAILED)
-		explain(cli, answer->status, &answer->body);
+		explain_answer(cli, answer);
 	buf_free(&answer->body);
 	return status;
 }
@@ -210,11 +209,7 @@ static int call(const struct cli *cli, const char *method, const char *path, con
 	own_secret struct secret token = {0};
 
 	buf_init(&answer->body, ANSWER_MAX);
-	if (cli->server == NULL) {
-		fputs("pinfold: no server: set PINFOLD_URL or give --server URL\n", stderr);
-		return EXIT_USAGE;
-	}
-	if (!token_find(cli, &token))
+	if (!http_named(cli) || !token_find(cli, &token))
 		return EXIT_USAGE;
 	return http_ask(cli, &token, method, path, body, answer);
 }

@@ -11,5 +11,9 @@
  */
 CURL *http_begin(const struct cli *cli, const struct secret *token, const char *path, const char *more,
 		 struct curl_slist **headers);
+/* cli/explain.c: what went wrong, and what to do, as "pinfold: WHAT (CODE): WHAT TO DO". Of an error that a server
+ * answered, and of one that cannot be asked; why: as libcurl says it. */
+void explain_answer(const struct cli *cli, const struct http_answer *answer);
+void explain_unreachable(const struct cli *cli, CURLcode rc, const char *why);
 void http_end(CURL *c, struct curl_slist *headers);
 #endif

@@ -6,11 +6,12 @@
 struct live {
 	bool on, shown;
 	char phase[33];
-	unsigned events, calls;
+	unsigned events, calls, most; /* most: model requests that the run may make; 0: not known */
 	uint64_t since;
 };
 
-void live_open(struct live *l);
+/* most: model requests that the run may make; 0: not known. */
+void live_open(struct live *l, unsigned most);
 /* Counts an event. */
 void live_event(struct live *l, const struct json *event);
 /* Writes the line anew; takes it away, so that something else can be written. */

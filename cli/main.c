@@ -2,6 +2,7 @@
  * pinfold: the command for tenants (over HTTP) and operators (over the admin socket, root only).
  * Tokens come from the environment or a 0600 file, never from the command line.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +15,18 @@
 static const struct command commands[] = {
     {"run",
      "{-i TEXT | -f FILE} [--agent PROFILE] [--model-profile PROFILE] [--allow PATH]...\n"
-     "           [--check \"COMMAND\"]... [--ask TOOL]... [--deny TOOL]... [--detach] [--patch] [DIR]",
+     "           [--check \"COMMAND\"]... [--ask TOOL]... [--deny TOOL]... [--idempotency-key KEY] [--detach]\n"
+     "           [--patch] [DIR]",
      "upload DIR, run the agent on it, follow its events", cmd_run},
-    {"ps", "[--status queued|running|completed|failed|cancelled]", "list runs, newest first", cmd_ps},
+    {"ps", "[--status queued|running|completed|failed|cancelled] [--limit N | --all]", "list runs, newest first",
+     cmd_ps},
     {"show", "RUN", "one run's state and results", cmd_show},
     {"events", "[-f] RUN", "a run's events; -f follows until it ends", cmd_events},
     {"approve", "[RUN [REQUEST] [--allow-once | --allow-session | --deny | --cancel] [--digest DIGEST]]",
      "list what agents ask, or answer it", cmd_approve},
     {"cancel", "RUN", "ask for the end of a run", cmd_cancel},
-    {"artifacts", "RUN [NAME]", "list what a run left, or print one of it", cmd_artifacts},
+    {"artifacts", "RUN [NAME] [-o DIR | --apply DIR]", "list what a run left, print or save it, or apply its patch",
+     cmd_artifacts},
     {"rm", "RUN...", "remove runs that have ended, with all they left", cmd_rm},
     {"setup",
      "[--tenant NAME] [--base-url URL] [--model NAME] [--ca-file FILE] [--provider-key-env NAME]\n"
@@ -55,7 +59,7 @@ static const struct command commands[] = {
     {"config", "check", "read the configuration as the daemon would", cmd_config},
     {"attack", "[--json] [--list] [--kill-service] [--class CLASS] [ID...]",
      "try to break out of sandboxes, and show what holds (root)", cmd_attack},
-    {"completion", "bash|zsh", "a script by which a shell completes these commands", cmd_completion},
+    {"completion", "bash|zsh|fish", "a script by which a shell completes these commands", cmd_completion},
 };
 
 const struct command *command_at(size_t i)
@@ -83,7 +87,7 @@ static const struct command *named(const char *name)
 
 static int help(FILE *to, int status)
 {
-	fputs("usage: pinfold [--server URL] [--token-env NAME] [--token-file FILE]\n"
+	fputs("usage: pinfold [--server URL] [--ca-file FILE] [--token-env NAME] [--token-file FILE]\n"
 	      "       [--device-token-env NAME] [--device-token-file FILE] [--json] COMMAND ...\n\n",
 	      to);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
@@ -118,12 +122,75 @@ const char *member(const struct json *object, const char *key)
 	return v != NULL && v->type == JSON_STRING ? v->text : "";
 }
 
+/* Everybody on a machine can read what a command line holds. */
+static bool tokens_absent(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *value = strchr(argv[i], '=');
+		value = argv[i][0] == '-' && value != NULL ? value + 1 : argv[i];
+		bool named = strcmp(argv[i], "--token") == 0 || strncmp(argv[i], "--token=", 8) == 0;
+		if (!named &&
+		    ((strncmp(value, "pfa_", 4) != 0 && strncmp(value, "pfd_", 4) != 0) || strlen(value) < 40))
+			continue;
+		fputs("pinfold: a token does not belong on the command line, where everybody on this machine can read "
+		      "it: "
+		      "put it into PINFOLD_TOKEN, the variable of --token-env or a file of mode 0600 for --token-file",
+		      stderr);
+		fputs(named ? "\n" : ", and have this one replaced (pinfold token rotate)\n", stderr);
+		return false;
+	}
+	return true;
+}
+
+/* Does this option of the command take a value, which the next word is? */
+static bool takes_value(const struct command *c, const char *option)
+{
+	size_t n = strlen(option);
+
+	for (const char *at = c->args; n > 1 && option[0] == '-' && (at = strstr(at, option)) != NULL; at += n)
+		if (at[n] == ' ' && at[n + 1] != '|' && at[n + 1] != '[' && at[n + 1] != '-')
+			return true;
+	return false;
+}
+
+/* --json behind the command is that before it; a value of an option, and what is behind "--", is left alone. Returns
+ * how many words are left. */
+static int take_json(struct cli *cli, int argc, char **argv)
+{
+	int n = 1;
+	bool rest = false;
+
+	for (int i = 1; i < argc; i++) {
+		rest = rest || (strcmp(argv[i], "--") == 0 && !takes_value(current, argv[i - 1]));
+		if (!rest && strcmp(argv[i], "--json") == 0 && !takes_value(current, argv[i - 1]))
+			cli->json = true;
+		else
+			argv[n++] = argv[i];
+	}
+	argv[n] = NULL;
+	return n;
+}
+
+/* What was to be printed, and is not, was not done. */
+static int written(int status)
+{
+	bool bad = ferror(stdout) != 0;
+
+	if (fflush(stdout) == 0 && !bad)
+		return status;
+	fprintf(stderr, "pinfold: the output could not be written (%s): what it should have said is lost, ask again\n",
+		strerror(errno));
+	return status == 0 ? EXIT_FAILED : status;
+}
+
 int main(int argc, char **argv)
 {
-	struct cli cli = {.server = getenv("PINFOLD_URL")};
+	struct cli cli = {.server = getenv("PINFOLD_URL"), .ca_file = getenv("PINFOLD_CA_FILE")};
 	int i = 1;
 
 	log_open("pinfold");
+	if (!tokens_absent(argc, argv))
+		return EXIT_USAGE;
 	if (!place_init())
 		fatal("PINFOLD_ROOT must be an absolute path of at most 68 characters, without spaces");
 	for (; i < argc && argv[i][0] == '-'; i++) {
@@ -135,6 +202,8 @@ int main(int argc, char **argv)
 			cli.json = true;
 		else if (i + 1 < argc && strcmp(argv[i], "--server") == 0)
 			cli.server = argv[++i];
+		else if (i + 1 < argc && strcmp(argv[i], "--ca-file") == 0)
+			cli.ca_file = argv[++i];
 		else if (i + 1 < argc && strcmp(argv[i], "--token-env") == 0)
 			cli.token_env = argv[++i];
 		else if (i + 1 < argc && strcmp(argv[i], "--token-file") == 0)
@@ -156,5 +225,6 @@ int main(int argc, char **argv)
 	if (i + 1 < argc && current->run != cmd_setup &&
 	    (strcmp(argv[i + 1], "--help") == 0 || strcmp(argv[i + 1], "-h") == 0))
 		return help_on(current);
-	return current->run(&cli, argc - i, argv + i);
+	argc = take_json(&cli, argc - i, argv + i);
+	return written(current->run(&cli, argc, argv + i));
 }

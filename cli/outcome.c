@@ -61,7 +61,12 @@ static void print_check(const struct json *check)
 	const struct json *ok = json_get(check, "ok");
 	const struct json *argv = json_get(check, "argv");
 
-	printf("  %s ", ok != NULL && ok->type == JSON_BOOL && ok->truth ? "passed" : "FAILED");
+	bool passed = ok != NULL && ok->type == JSON_BOOL && ok->truth;
+	fputs("  ", stdout);
+	say_colour(stdout, passed ? COLOUR_GOOD : COLOUR_BAD);
+	fputs(passed ? "passed" : "FAILED", stdout);
+	say_colour(stdout, COLOUR_NONE);
+	fputc(' ', stdout);
 	say_foreign(stdout, member(check, "name"), strlen(member(check, "name")));
 	fputc(':', stdout);
 	for (const struct json *w = argv != NULL ? argv->child : NULL; w != NULL; w = w->next)
@@ -141,7 +146,11 @@ int print_outcome(const struct cli *cli, const char *run, bool with_patch)
 			print_check(c);
 	}
 	printf("run %s: ", run);
+	say_colour(stdout, status == EXIT_COMPLETED   ? COLOUR_GOOD
+			   : status == EXIT_CANCELLED ? COLOUR_NOTE
+						      : COLOUR_BAD);
 	say_cell(word, 0);
+	say_colour(stdout, COLOUR_NONE);
 	const char *why = member(v, "terminalReason");
 	const char *error = member(v, "error");
 	if (why[0] != '\0' && strcmp(why, word) != 0) {

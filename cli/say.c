@@ -4,6 +4,7 @@
  */
 #include <langinfo.h>
 #include <locale.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -77,6 +78,26 @@ static size_t fits(const char *s, size_t n, size_t from, size_t to)
 		i += len > 0 ? len : 1;
 	}
 	return i;
+}
+
+void say_fit(FILE *to, const char *text, size_t n, size_t columns)
+{
+	own_buf struct buf b;
+
+	buf_init(&b, 4 * n + 64);
+	text_screen(&b, text, n, utf8_here());
+	if (!buf_failed(&b) && b.n > 0 && columns > 1)
+		fwrite(b.p, 1, fits((const char *)b.p, b.n, 0, columns), to);
+}
+
+void say_colour(FILE *to, enum colour colour)
+{
+	static const char *const codes[] = {
+	    [COLOUR_NONE] = "0", [COLOUR_GOOD] = "32", [COLOUR_BAD] = "31", [COLOUR_NOTE] = "33"};
+	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+
+	if (isatty(fileno(to)) && term != NULL && strcmp(term, "dumb") != 0 && (no == NULL || no[0] == '\0'))
+		fprintf(to, "\033[%sm", codes[colour]);
 }
 
 size_t say_margin(FILE *to, const char *first, const char *more, const char *text, size_t n)

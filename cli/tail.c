@@ -227,9 +227,7 @@ struct tail *tail_open(const struct cli *cli, const char *run, tail_take *take, 
 	t->take = take;
 	t->user = user;
 	snprintf(t->run, sizeof t->run, "%s", run);
-	if (cli->server == NULL) {
-		fputs("pinfold: no server: set PINFOLD_URL or give --server URL\n", stderr);
-	} else if (token_find(cli, &t->token)) {
+	if (http_named(cli) && token_find(cli, &t->token)) {
 		t->multi = curl_multi_init();
 		if (t->multi != NULL)
 			return t;

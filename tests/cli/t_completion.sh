@@ -26,7 +26,19 @@ check "values" "$(offered pinfold ps --status qu)" queued
 check "words" "$(offered pinfold device p)" pair
 check "a second one" "$(offered pinfold store back)" backup
 check "none of another's" "$(offered pinfold show --all)" ""
-check "wrong use" "$("$cli" completion fish >/dev/null 2>&1; echo $?)" 2
+fish=$("$cli" completion fish)
+for c in $commands; do
+	has "fish: a command" "$(sed -n 's/^complete -c pinfold -n __fish_use_subcommand -a \([a-z]*\) -d .*/\1/p' <<<"$fish" | xargs)" "$c"
+	for word in $("$cli" "$c" --help | sed -n '/^usage/,/^$/p' | grep -oE -- '--[a-z][a-z-]+'); do
+		[ "$word" = --help ] || has "fish: an option of $c" "$(sed -n "s/^complete .*_from $c' -a '\(.*\)'$/\1/p" <<<"$fish" | xargs)" "$word"
+	done
+done
+check "fish: a line is as all" "$(grep -cv "^complete -c pinfold -n " <<<"$fish")" 0
+check "wrong use" "$("$cli" completion tcsh >/dev/null 2>&1; echo $?)" 2
+if command -v fish >/dev/null; then
+	check "fish reads it" "$(fish -c "$fish
+complete -C'pinfold app' | cut -f 1")" approve
+fi
 if command -v zsh >/dev/null; then
 	check "zsh reads it" "$(zsh -fc 'autoload -U compinit && compinit -u -D && eval "$('"$cli"' completion zsh)" && echo yes' 2>&1)" yes
 fi

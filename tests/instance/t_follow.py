@@ -1,8 +1,11 @@
 #!/usr/bin/python3 -B
 """pinfold events -f and pinfold run over the real stream, whose connections are cut at any byte, and whose service is killed:
 each event once, in order, to the end."""
-import random, select, socket, subprocess, threading, urllib.parse
+import random, re, select, shutil, socket, subprocess, tempfile, threading, urllib.parse
 from processes import *
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
+from fake import Terminal
 
 mine = token()
 AT = urllib.parse.urlsplit(URL)
@@ -100,5 +103,67 @@ def main():
     follow("live, cut, and the service killed", run, 9, deaths)
 
 
+def day():
+    """A tenant's ordinary day, by the command line alone: upload, follow, answer, look, take the patch, ask again, tidy up."""
+    device = token("device-token")
+    env = dict(environment(URL), TERM="xterm", NO_COLOR="1")
+    home = tempfile.mkdtemp(prefix="pf-day.")
+    tree = shutil.copytree(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/calc"), home + "/calc")
+
+    def pinfold(*words, **more):
+        p = subprocess.run([CLI, *words], env=dict(env, **more), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=2 * PATIENCE)
+        return p.returncode, p.stdout, p.stderr
+
+    try:
+        words = ["run", "-i", "Make the test pass", "--allow", "calc.py", "--check", "python3 -m unittest discover", "--ask", "edit_file"]
+        t = Terminal([CLI, *words, tree], dict(env, PINFOLD_DEVICE_TOKEN=device))
+        run = re.search(r"run ([0-9a-f-]{36})", t.expect("run.queued")).group(1)
+        t.expect("model request")  # the line that says how it goes on
+        card = t.expect("[l] later: ")
+        check("the agent asks at the terminal", "question " in card and "calc.py" in card, card)
+        t.type("o\n")
+        status = t.wait()
+        check("it is followed to its end", status == 0 and f"run {run}: completed" in t.text() and "passed" in t.text(), t.text()[-800:])
+        # The same unattended, twice with one key; another device answers.
+        key = ["--idempotency-key", "day-" + run]
+        first, again = pinfold(*words, *key, "--detach", tree), pinfold(*words, *key, "--detach", tree)
+        check("once more with the same key is the same run", first[:2] == again[:2] and first[0] == 0 and first[1].strip() != run, (first, again))
+        other = first[1].strip()
+        check("another request under it is refused", pinfold("run", "-i", "y", *key, "--detach", tree)[0] == 1)
+        check("it waits for somebody", wait_for(lambda: other in pinfold("approve")[1]), pinfold("approve"))
+        request = next(l.split()[1] for l in pinfold("approve")[1].splitlines() if l.startswith(other))
+        check("who may not answer is told so", pinfold("approve", other, request, "--deny")[0] == 1)
+        got = pinfold("approve", other, request, "--deny", PINFOLD_DEVICE_TOKEN=device)
+        check("denied", got[0] == 0, got)
+        got = pinfold("events", "-f", other)
+        check("followed from another place", got[0] == 0 and "approval.resolved" in got[1], got)
+        # What there is: lists, one run, what it left, the patch.
+        got = pinfold("ps", "--limit", "2", "--json")
+        check("the newest", got[0] == 0 and [r["runId"] for r in json.loads(got[1])["runs"]] == [other, run], got)
+        got = pinfold("ps", "--all", "--status", "completed")
+        check("all that completed", got[0] == 0 and run in got[1], got[2])
+        got = pinfold("show", run)
+        check("one of them", got[0] == 0 and "completed" in got[1], got)
+        got = pinfold("artifacts", run, "-o", home + "/left")
+        check("what it left", got[0] == 0 and {"patch", "result", "events"} <= set(os.listdir(home + "/left")), got)
+        check("and its patch is that which is printed", pinfold("artifacts", run, "patch")[1] == open(home + "/left/patch").read())
+        test = lambda: subprocess.run(["python3", "-B", "-m", "unittest", "discover"], cwd=tree, capture_output=True).returncode
+        check("the test fails", test() != 0)
+        got = pinfold("artifacts", run, "--apply", tree)
+        check("and passes with the patch", got[0] == 0 and test() == 0, got)
+        got = pinfold("rm", run, other)
+        check("tidied up", got[0] == 0 and pinfold("show", run)[0] == 1 and "run_not_found" in pinfold("show", run)[2], got)
+        # Ctrl-C asks for the end, which is told.
+        t = Terminal([CLI, *words, tree], env)
+        t.expect("The agent waits for a person")
+        t.type("\x03")
+        t.expect("The run's end is asked for")
+        check("cancelled", t.wait() == 3)
+        check("nothing of a token was ever said", mine not in t.text() and device not in t.text())
+    finally:
+        shutil.rmtree(home)
+
+
 case("follow", main)
+case("day", day)
 done()

@@ -80,7 +80,7 @@ def acts(raw, ours=False):
 
 
 def environment(locale):
-    return dict(os.environ, PINFOLD_ROOT=INSTANCE, PINFOLD_TOKEN=mine, PINFOLD_DEVICE_TOKEN=phone, TERM="xterm", LC_ALL=locale)
+    return dict(os.environ, PINFOLD_ROOT=INSTANCE, PINFOLD_TOKEN=mine, PINFOLD_DEVICE_TOKEN=phone, TERM="xterm", NO_COLOR="1", LC_ALL=locale)
 
 
 def shown(words, lines=None, status=0, answer=None):
