@@ -1,0 +1,125 @@
+/*
+ * Packages from an npm registry. Nothing is trusted of it: a package is what the lock file's digest says, or it is not
+ * taken. Addresses are those of npm's own: REGISTRY/NAME/-/LAST-PART-OF-NAME-VERSION.tgz.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli/agent.h"
+#include "cli/http.h"
+#include "lib/integrity.h"
+#include "lib/num.h"
+#include "lib/own.h"
+
+enum { PACKAGE_MAX = 1000000000, IDLE_SECONDS = 60, TRIES = 3 };
+
+struct agent_source {
+	const char *registry;
+	CURL *curl;
+};
+
+struct agent_source *agent_source_open(const char *registry)
+{
+	struct agent_source *s = calloc(1, sizeof *s);
+
+	if (s == NULL || (s->curl = curl_easy_init()) == NULL) {
+		say_wrong("agent", "no memory");
+		free(s);
+		return NULL;
+	}
+	s->registry = registry;
+	return s;
+}
+
+void agent_source_close(struct agent_source *s)
+{
+	curl_easy_cleanup(s->curl);
+	free(s);
+}
+
+struct taking {
+	int fd;
+	size_t n;
+};
+
+static size_t on_body(char *from, size_t size, size_t count, void *arg)
+{
+	struct taking *t = arg;
+
+	t->n += size * count;
+	return t->n <= PACKAGE_MAX && write_all(t->fd, from, size * count) ? size * count : 0;
+}
+
+/* One try. NULL, or why not; again: another may do better. */
+static const char *take(struct agent_source *s, const char *url, struct taking *t, bool *again)
+{
+	static char why[CURL_ERROR_SIZE + 64];
+	char error[CURL_ERROR_SIZE] = "";
+	long status = 0;
+
+	t->n = 0;
+	if (ftruncate(t->fd, 0) != 0 || lseek(t->fd, 0, SEEK_SET) != 0)
+		return strerror(errno);
+	curl_easy_reset(s->curl);
+	curl_easy_setopt(s->curl, CURLOPT_URL, url);
+	curl_easy_setopt(s->curl, CURLOPT_ERRORBUFFER, error);
+	curl_easy_setopt(s->curl, CURLOPT_PROTOCOLS_STR, "https,http");
+	curl_easy_setopt(s->curl, CURLOPT_FOLLOWLOCATION, 1L);
+	curl_easy_setopt(s->curl, CURLOPT_REDIR_PROTOCOLS_STR, "https,http");
+	curl_easy_setopt(s->curl, CURLOPT_MAXREDIRS, 5L);
+	curl_easy_setopt(s->curl, CURLOPT_CONNECTTIMEOUT, 30L);
+	curl_easy_setopt(s->curl, CURLOPT_LOW_SPEED_LIMIT, 100L);
+	curl_easy_setopt(s->curl, CURLOPT_LOW_SPEED_TIME, (long)IDLE_SECONDS);
+	curl_easy_setopt(s->curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, t);
+	CURLcode code = curl_easy_perform(s->curl);
+	curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &status);
+	*again = code != CURLE_WRITE_ERROR && (status == 0 || status == 429 || status >= 500 || code != CURLE_OK);
+	if (code == CURLE_WRITE_ERROR)
+		snprintf(why, sizeof why, "%s", t->n > PACKAGE_MAX ? "it is too large" : "it cannot be written");
+	else if (code != CURLE_OK)
+		snprintf(why, sizeof why, "%s", error[0] != '\0' ? error : curl_easy_strerror(code));
+	else if (status != 200)
+		snprintf(why, sizeof why, "the registry answers %ld", status);
+	else
+		return NULL;
+	return why;
+}
+
+int agent_fetch(struct agent_source *s, const struct agent_package *p)
+{
+	const char *last = strrchr(p->name, '/'), *why = "";
+	char url[2048];
+	bool again = true;
+	struct taking t = {.fd = -1};
+	/* In memory where there is no disk to ask: a name in /tmp would be somebody's to guess. */
+	own_fd int file = memfd_create("package", MFD_CLOEXEC);
+
+	if (file < 0 || (size_t)snprintf(url, sizeof url, "%s/%s/-/%s-%s.tgz", s->registry, p->name,
+					 last != NULL ? last + 1 : p->name, p->version) >= sizeof url) {
+		say_wrong(p->name, file < 0 ? strerror(errno) : "its address is too long");
+		return -1;
+	}
+	t.fd = file;
+	for (unsigned i = 0; i < TRIES && again; i++) {
+		why = take(s, url, &t, &again);
+		if (why == NULL)
+			break;
+	}
+	if (why != NULL) {
+		say_wrong(url, why);
+		return -1;
+	}
+	if (!integrity_matches(file, p->integrity)) {
+		say_wrong(url, errno != 0 ? strerror(errno)
+					  : "this is another file than the one that was locked: nothing of it was used. Ask "
+					    "whoever runs the registry, or name another by --registry");
+		return -1;
+	}
+	return steal_fd(&file);
+}
