@@ -116,9 +116,10 @@ int agent_fetch(struct agent_source *s, const struct agent_package *p)
 		return -1;
 	}
 	if (!integrity_matches(file, p->integrity)) {
-		say_wrong(url, errno != 0 ? strerror(errno)
-					  : "this is another file than the one that was locked: nothing of it was used. Ask "
-					    "whoever runs the registry, or name another by --registry");
+		say_wrong(url, errno != 0
+				   ? strerror(errno)
+				   : "this is another file than the one that was locked: nothing of it was used. Ask "
+				     "whoever runs the registry, or name another by --registry");
 		return -1;
 	}
 	return steal_fd(&file);

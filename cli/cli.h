@@ -40,6 +40,7 @@ int cmd_rm(struct cli *cli, int argc, char **argv);
 int cmd_setup(struct cli *cli, int argc, char **argv);
 int cmd_token(struct cli *cli, int argc, char **argv);
 int cmd_device(struct cli *cli, int argc, char **argv);
+int cmd_agent(struct cli *cli, int argc, char **argv);
 int cmd_metrics(struct cli *cli, int argc, char **argv);
 int cmd_audit(struct cli *cli, int argc, char **argv);
 int cmd_store(struct cli *cli, int argc, char **argv);

@@ -1,7 +1,7 @@
 # Debian packages that Pinfold needs, installed only where missing. Sourced by quickstart.
 
 packages_base="build-essential autoconf automake pkg-config libfcgi-dev libssl-dev libdb5.3-dev libyajl-dev libunistring-dev libidn2-dev
-	libcurl4-openssl-dev libmicrohttpd-dev libconfuse-dev libqrencode-dev libgit2-dev libseccomp-dev libcap-ng-dev libcmocka-dev
+	libcurl4-openssl-dev libmicrohttpd-dev libconfuse-dev libqrencode-dev libgit2-dev libarchive-dev libseccomp-dev libcap-ng-dev libcmocka-dev
 	lighttpd git python3 curl ca-certificates util-linux procps"
 # Apache's programs without its service: an instance runs its own.
 packages_lighttpd=lighttpd packages_apache=apache2-bin packages_nginx=nginx
