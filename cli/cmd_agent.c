@@ -128,6 +128,25 @@ static bool install(const struct agent_lock *l, const char *folder, const char *
 	return ok;
 }
 
+/* The text of a profile with where things are. */
+static void put_places(struct buf *b, const char *text, const struct installed *at)
+{
+	const struct {
+		const char *mark, *value;
+	} places[] = {{"@program@", at->program}, {"@node@", at->node}, {"@folder@", at->folder}};
+
+	while (*text != '\0') {
+		size_t i = 0, n = sizeof places / sizeof *places;
+		while (i < n && strncmp(text, places[i].mark, strlen(places[i].mark)) != 0)
+			i++;
+		if (i < n) {
+			buf_adds(b, places[i].value);
+			text += strlen(places[i].mark);
+		} else
+			buf_addc(b, *text++);
+	}
+}
+
 /* profiles.d/NAME.conf, unless there is one: the administrator's own is never changed. */
 static bool make_profile(const struct agent_lock *l, const struct installed *at)
 {
@@ -145,15 +164,7 @@ static bool make_profile(const struct agent_lock *l, const struct installed *at)
 		return true;
 	}
 	buf_init(&b, 2 * PROFILE_MAX);
-	for (const char *p = text, *next; *p != '\0'; p = next) {
-		static const char mark[] = "@folder@";
-		next = strstr(p, mark);
-		buf_add(&b, p, next != NULL ? (size_t)(next - p) : strlen(p));
-		if (next == NULL)
-			break;
-		buf_adds(&b, at->folder);
-		next += sizeof mark - 1;
-	}
+	put_places(&b, text, at);
 	own_fd int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	bool ok = fd >= 0 && !buf_failed(&b) && write_all(fd, b.p, b.n) && fsync(fd) == 0;
 	buf_free(&b);

@@ -14,11 +14,22 @@ static const struct step {
 	uint8_t number;
 	uint8_t next;
 } steps[] = {
-    {START, BN_SOURCE, START},   {START, BN_SOURCE_END, BASE},   {BASE, BN_REQUEST, TOKENS},
-    {TOKENS, BN_TOKEN, TOKENS},  {TOKENS, BN_AGENT, READY},      {READY, BN_GO, END},
-    {BASE, BN_CHANGED, CHANGES}, {BASE, BN_REMOVED, CHANGES},    {BASE, BN_CHECK, CHECKS},
-    {BASE, BN_GO, END},          {CHANGES, BN_CHANGED, CHANGES}, {CHANGES, BN_REMOVED, CHANGES},
-    {CHANGES, BN_CHECK, CHECKS}, {CHANGES, BN_GO, END},          {CHECKS, BN_CHECK, CHECKS},
+    {START, BN_SOURCE, START},
+    {START, BN_SOURCE_END, BASE},
+    {BASE, BN_REQUEST, TOKENS},
+    {TOKENS, BN_TOKEN, TOKENS},
+    {TOKENS, BN_FILE, TOKENS},
+    {TOKENS, BN_AGENT, READY},
+    {READY, BN_GO, END},
+    {BASE, BN_CHANGED, CHANGES},
+    {BASE, BN_REMOVED, CHANGES},
+    {BASE, BN_CHECK, CHECKS},
+    {BASE, BN_GO, END},
+    {CHANGES, BN_CHANGED, CHANGES},
+    {CHANGES, BN_REMOVED, CHANGES},
+    {CHANGES, BN_CHECK, CHECKS},
+    {CHANGES, BN_GO, END},
+    {CHECKS, BN_CHECK, CHECKS},
     {CHECKS, BN_GO, END},
 };
 
@@ -56,12 +67,18 @@ static bool path_fine(const char *p)
 /* A token's file is one name in /workspace that is none of the names used there otherwise. */
 static bool token_name(const char *p)
 {
-	static const char *const taken[] = {"source", "request.json", "response.json"};
+	static const char *const taken[] = {"source", "request.json", "response.json", PLAN_HOME};
 	for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
 		if (!strcmp(p, taken[i]))
 			return false;
 	}
 	return path_fine(p) && !strchr(p, '/');
+}
+
+/* Below the agent's home, and nowhere else. */
+static bool settings_name(const char *p)
+{
+	return !strncmp(p, PLAN_HOME "/", sizeof PLAN_HOME);
 }
 
 /* Decodes the frame; NULL, or why it is refused. before is the state in which it came. */
@@ -86,6 +103,10 @@ static const char *decode(struct upload *u, uint8_t before, const uint8_t *f, si
 		return !bn_get_token(f, n, &it->token) ? malformed
 		       : token_name(it->token.file)    ? NULL
 						       : "a token's name is not allowed";
+	case BN_FILE:
+		return !bn_get_file(f, n, &it->file)                              ? malformed
+		       : path_fine(it->file.path) && settings_name(it->file.path) ? NULL
+										  : badpath;
 	case BN_AGENT:
 		return !bn_get_agent(f, n, &it->agent) ? malformed
 		       : it->agent.argv_n              ? NULL

@@ -7,7 +7,9 @@
 #include "lib/buf.h"
 #include "lib/chan.h"
 
-enum { PLAN_ARGS = 16, PLAN_ENV = 64, PLAN_CHECKS = 16 };
+/* Below /workspace: where a profile's own files are, and its HOME. */
+#define PLAN_HOME "home"
+enum { PLAN_ARGS = 64, PLAN_ENV = 64, PLAN_CHECKS = 16 };
 enum { PLAN_WORK = 1, PLAN_CHECK = 2 };
 
 /* One frame; pointers live until the next call of upload_next. */
@@ -20,6 +22,7 @@ struct item {
 		struct bn_removed removed;
 		struct bn_request request;
 		struct bn_token token;
+		struct bn_file file;
 		struct bn_agent agent;
 		struct bn_check check;
 		struct bn_go go;

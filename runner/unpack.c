@@ -96,6 +96,8 @@ static bool base_item(int root, int source, const struct item *it)
 		return put_file(source, it->source.path, it->source.content, 0644);
 	case BN_REQUEST:
 		return put_file(root, "request.json", it->request.json, 0444);
+	case BN_FILE:
+		return put_file(root, it->file.path, it->file.content, 0600);
 	case BN_TOKEN:
 		return put_file(root, it->token.file, it->token.token, 0600);
 	default:

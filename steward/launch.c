@@ -62,6 +62,7 @@ static int work_bundle(const struct app *app, const struct run *r)
 	pack_sources(fd, r->upload_fd, &ok);
 	pack_request(fd, r, app->conf.global.gateway_port, &ok);
 	pack_tokens(fd, r, app->run_key, &ok);
+	pack_files(fd, r, app->conf.global.gateway_port, &ok);
 	pack_agent(fd, r, app->conf.global.gateway_port, &ok);
 	pack_go(fd, BOX_WORK, &ok);
 	return ok && bundle_seal(fd) ? steal_fd(&fd) : -1;

@@ -5,8 +5,12 @@
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/token.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What a profile's words may come to, with the instruction in one of them; the longest path of a bundle. */
+enum { WORDS_BYTES = 1000000, PATH_BYTES = 161 };
 
 static void add(int out, const uint8_t *frame, size_t n, bool *ok)
 {
@@ -71,14 +75,22 @@ void pack_tokens(int out, const struct run *r, const struct secret *key, bool *o
 	}
 }
 
-/* {model} {gateway_url} {run_id} in a profile's words; any other brace stays as it is. */
-static const char *expand(struct arena *a, const char *text, const struct run *r, const char *url)
+/* {model} {gateway_url} {gateway_root} {run_id} {instruction} in a profile's words; any other brace stays as it is, and
+ * none is looked for in what was put in. */
+static const char *expand(struct arena *a, const char *text, const struct run *r, unsigned gateway_port)
 {
+	char url[64], root[64];
+	request_gateway_url(url, sizeof url, gateway_port);
+	(void)snprintf(root, sizeof root, "%.*s", (int)(strrchr(url, '/') - url), url);
 	const struct {
 		const char *name, *value;
-	} words[] = {{"{model}", r->model}, {"{gateway_url}", url}, {"{run_id}", r->run}};
+	} words[] = {{"{model}", r->model},
+		     {"{gateway_url}", url},
+		     {"{gateway_root}", root},
+		     {"{run_id}", r->run},
+		     {"{instruction}", r->rq.instruction}};
 	own_buf struct buf out;
-	buf_init(&out, 1024);
+	buf_init(&out, 200000);
 	while (*text != '\0') {
 		size_t i = 0, n = sizeof words / sizeof *words;
 		while (i < n && strncmp(text, words[i].name, strlen(words[i].name)) != 0)
@@ -93,13 +105,31 @@ static const char *expand(struct arena *a, const char *text, const struct run *r
 	return buf_failed(&out) ? NULL : arena_dup(a, (const char *)out.p, out.n);
 }
 
+void pack_files(int out, const struct run *r, unsigned gateway_port, bool *ok)
+{
+	for (uint32_t i = 0; i < r->agent->files_n; i++) {
+		own_arena struct arena words;
+		uint8_t frame[BN_MAX_FILE];
+		char path[PATH_BYTES];
+		const char *text = strchr(r->agent->files[i], '=');
+		arena_init(&words, WORDS_BYTES);
+		if (text == NULL ||
+		    (size_t)snprintf(path, sizeof path, PACK_HOME "/%.*s", (int)(text - r->agent->files[i]),
+				     r->agent->files[i]) >= sizeof path ||
+		    (text = expand(&words, text + 1, r, gateway_port)) == NULL) {
+			*ok = false;
+			return;
+		}
+		struct bn_file m = {.path = path, .content = {(const uint8_t *)text, (uint32_t)strlen(text)}};
+		add(out, frame, bn_put_file(frame, sizeof frame, 0, &m), ok);
+	}
+}
+
 void pack_agent(int out, const struct run *r, unsigned gateway_port, bool *ok)
 {
 	own_arena struct arena words;
 	own_free uint8_t *frame = malloc(BN_MAX_AGENT);
-	char url[64];
-	arena_init(&words, 200000);
-	request_gateway_url(url, sizeof url, gateway_port);
+	arena_init(&words, WORDS_BYTES);
 	struct bn_agent m = {.argv_n = r->agent->argv_n,
 			     .env_n = r->agent->env_n,
 			     .wall_seconds = r->wall_seconds,
@@ -108,9 +138,9 @@ void pack_agent(int out, const struct run *r, unsigned gateway_port, bool *ok)
 			     .file_bytes = r->agent->file_bytes,
 			     .open_files = r->agent->open_files};
 	for (uint32_t i = 0; i < m.argv_n; i++)
-		*ok = (m.argv[i] = expand(&words, r->agent->argv[i], r, url)) != NULL && *ok;
+		*ok = (m.argv[i] = expand(&words, r->agent->argv[i], r, gateway_port)) != NULL && *ok;
 	for (uint32_t i = 0; i < m.env_n; i++)
-		*ok = (m.env[i] = expand(&words, r->agent->env[i], r, url)) != NULL && *ok;
+		*ok = (m.env[i] = expand(&words, r->agent->env[i], r, gateway_port)) != NULL && *ok;
 	if (frame != NULL && *ok)
 		add(out, frame, bn_put_agent(frame, BN_MAX_AGENT, 0, &m), ok);
 	else

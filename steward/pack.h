@@ -8,6 +8,9 @@ void pack_sources(int out, int upload, bool *ok);
 void pack_request(int out, const struct run *r, unsigned gateway_port, bool *ok);
 /* Mints one token of each audience and packs it under the profile's file name; none where the wire is the token. */
 void pack_tokens(int out, const struct run *r, const struct secret *key, bool *ok);
+/* The profile's own files, below the agent's home. */
+#define PACK_HOME "home"
+void pack_files(int out, const struct run *r, unsigned gateway_port, bool *ok);
 void pack_agent(int out, const struct run *r, unsigned gateway_port, bool *ok);
 /* REMOVED... CHANGED... from the judge's frames. */
 void pack_changes(int out, const struct run *r, bool *ok);

@@ -70,6 +70,12 @@ void up_token(int up, const char *file, const char *token)
 	add(up, bn_put_token(frame, sizeof frame, 0, &m));
 }
 
+void up_file(int up, const char *path, const char *text)
+{
+	struct bn_file m = {.path = path, .content = {(const uint8_t *)text, (uint32_t)strlen(text)}};
+	add(up, bn_put_file(frame, sizeof frame, 0, &m));
+}
+
 void up_changed(int up, const char *path, bool executable, const char *text)
 {
 	struct bn_changed m = {.path = path, .executable = executable, .content = bytes(text)};

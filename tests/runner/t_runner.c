@@ -56,6 +56,41 @@ static void agent_finds_its_workspace(void **s)
 	found_free(&f);
 }
 
+static void agent_finds_its_own_files(void **s)
+{
+	(void)s;
+	static const char *const argv[] = {"/bin/sh", "-c",
+					   "cd ..; find home -printf '%m %U %p\\n' | sort; cat home/.a/b", NULL};
+	static const char *const env[] = {"PATH=/usr/bin:/bin", NULL};
+	static const char *const elsewhere[] = {"request.json",    "source/.git/config", "home",
+						"homely/a",        "home/../source/a",   "/home/a",
+						"home/.git/config"};
+	struct found f;
+	int up = up_new();
+	up_source(up, "a.txt", "one\n");
+	up_source_end(up, 1);
+	up_request(up, "{}");
+	up_file(up, "home/.a/b", "mine\n");
+	up_agent(up, ENDLESS, 10000, argv, env);
+	up_go(up, 1, 100, 1000000, 100000);
+	assert_int_equal(box_all(&f, up), 0);
+	box_assert_output(f.ran.output, "600 1000 home/.a/b\n755 1000 home\n755 1000 home/.a\nmine\n");
+	found_free(&f);
+	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
+		up = up_new();
+		up_source(up, "a.txt", "one\n");
+		up_source_end(up, 1);
+		up_request(up, "{}");
+		up_file(up, elsewhere[i], "mine\n");
+		up_agent(up, ENDLESS, 10000, argv, env);
+		up_go(up, 1, 100, 1000000, 100000);
+		box_all(&f, up);
+		assert_int_equal(f.broken_n, 1);
+		assert_int_equal(f.ran_n, 0);
+		found_free(&f);
+	}
+}
+
 static void agent_gets_nothing_else(void **s)
 {
 	(void)s;
@@ -501,6 +536,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(agent_finds_its_workspace),
+	    cmocka_unit_test(agent_finds_its_own_files),
 	    cmocka_unit_test(agent_gets_nothing_else),
 	    cmocka_unit_test(children_join_the_group),
 	    cmocka_unit_test(exit_codes_and_signals),
