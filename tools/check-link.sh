@@ -50,7 +50,7 @@ pinfold-steward  libgit2 libcrypto libyajl libunistring
 pinfold-push     libcurl libcrypto
 pinfold-conf     libconfuse libcrypto
 pinfold-agent    libcurl libyajl libcrypto
-pinfold          libcurl libconfuse libqrencode libcrypto libyajl libunistring
+pinfold          libcurl libarchive libconfuse libqrencode libcrypto libyajl libunistring
 LIST
 for file in "$build"/tests/fault/faulty-*; do
 	case $file in *.o | *'*'*) continue ;; esac

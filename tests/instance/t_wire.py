@@ -75,6 +75,26 @@ def builtin():
     check("the built-in agent asks its model without a token", seen and seen[0]["data"]["status"] == 200, events(mine, r))
 
 
+def homely():
+    """A profile's files, and its placeholders; what is put in is not looked through again."""
+    said = "the words {model} --help \u00e9 'quoted'"
+    program = """
+import json, os, stat, sys
+home = os.environ["HOME"]
+with open("report.txt", "w") as f:
+    json.dump({"words": sys.argv[1:], "settings": json.load(open(home + "/.demo/settings")), "empty": os.stat(home + "/empty").st_size,
+               "mode": oct(os.stat(home + "/empty").st_mode), "writable": os.access(home, os.W_OK)}, f, sort_keys=True)
+    f.write("\\n")
+"""
+    r = start(mine, {"agent.py": program, "report.txt": "\n"}, agent="homely", allowed=["report.txt"], checks=GIT, instruction=said)
+    v = until(mine, r)
+    patch = artifact(mine, r, "patch")
+    line = next((l[1:] for l in patch.splitlines() if l.startswith("+{")), "{}")
+    check("a profile's files and words", json.loads(line) == {
+        "words": [said, "of " + v["model"] + " {unknown}"], "empty": 0, "mode": "0o100600", "writable": True,
+        "settings": {"url": "http://127.0.0.1:9797/internal/v1", "root": "http://127.0.0.1:9797/internal"}}, (line, v))
+
+
 def times():
     body = {"instruction": "x", "files": [{"path": "a.py", "content": ""}], "allowedPaths": ["a.py"], "checks": GIT,
             "limits": {"wallTimeSeconds": 900}}
@@ -85,6 +105,6 @@ def times():
     call("POST", f"/v1/runs/{json.loads(b).get('runId')}/cancel", b"", patient)
 
 
-for f in (wired, filed, builtin, times):
+for f in (wired, filed, builtin, homely, times):
     case(f.__name__, f)
 done()
