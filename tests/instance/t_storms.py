@@ -50,7 +50,7 @@ def workspace():
 
 def floods():
     storm("100 MB of output", storms.OUTPUT, "completed", "completed", ["outputBytes"])
-    storm("100 MB of events", storms.EVENTS, "completed", "completed", [], agent="script", report="202=")
+    storm("a flood of events", storms.EVENTS, "completed", "completed", [], agent="script", report="202=")
 
 
 def runner():
@@ -96,7 +96,7 @@ except OSError:
 
 
 def time():
-    storm("a processor burner", storms.PROCESSOR, "failed", "cpu_time_exceeded", ["cpuSeconds"])
+    storm("a processor burner", storms.PROCESSOR, "failed", "cpu_time_exceeded", ["cpuSeconds"], agent="burner")
 
 
 def descriptors():
