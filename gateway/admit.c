@@ -76,6 +76,7 @@ static bool learn(struct gate_call *call)
 		box->delivery = agent && agent->token_wire ? BOX_WIRE : BOX_FILES;
 		snprintf(box->model, sizeof box->model, "%s", is.model);
 		snprintf(box->agent, sizeof box->agent, "%s", is.agent);
+		snprintf(box->profile, sizeof box->profile, "%s", is.profile);
 	}
 	if (a)
 		store_give(app->store, a);
@@ -116,12 +117,32 @@ static const struct upstream_target *choice(const struct gate_call *call, uint32
 	return t;
 }
 
+/* What the agent's profile says, as far as the model profile's provider speaks it. */
+static void rules_of(struct policy_rules *r, const struct cf_agent *agent, const struct cf_provider *provider)
+{
+	unsigned asked = agent->model_format > 0 ? 1U << (agent->model_format - 1) : POLICY_FORMATS;
+
+	if (asked & 1U << FORMAT_MESSAGES)
+		asked |= 1U << FORMAT_COUNT_TOKENS;
+	r->formats = 0;
+	for (int f = 0; provider && f < FORMAT__COUNT; f++)
+		if (strcmp(format_get((enum format_id)f)->protocol, provider->protocol) == 0)
+			r->formats |= asked & 1U << f;
+	r->max_output_tokens = agent->max_output_tokens;
+	r->effort = (enum effort)agent->reasoning_effort_max;
+	r->body_max = agent->request_bytes;
+	r->chat_cap = provider && *provider->output_cap ? provider->output_cap : NULL;
+	r->stream = false; /* none is relayed yet */
+	r->buffered = agent->model_stream == 1;
+}
+
 void gate_rules(struct gate_call *call)
 {
 	struct policy_rules *r = &call->rules;
+	const struct conf *conf = call->before->conf;
 
 	pthread_mutex_lock(&call->box->lock);
-	const struct cf_agent *agent = learn(call) ? conf_agent(call->before->conf, call->box->agent) : NULL;
+	const struct cf_agent *agent = learn(call) ? conf_agent(conf, call->box->agent) : NULL;
 	pthread_mutex_unlock(&call->box->lock);
 	*r = (struct policy_rules){.formats = 1 << FORMAT_CHAT,
 				   .max_output_tokens = LIMIT_MODEL_MAX_TOKENS,
@@ -132,19 +153,26 @@ void gate_rules(struct gate_call *call)
 				   .cache_key = call->terms->token_key};
 	/* Nobody knows whose it is any more: it will be refused, in the words that its route stands for. */
 	if (!agent && call->format && call->format->id != FORMAT_CHAT)
-		*r = (struct policy_rules){.kind = POLICY_AGENT, .body_max = POLICY_BODY};
+		*r = (struct policy_rules){.kind = POLICY_AGENT, .body_max = LIMIT_MODEL_REQUEST_BYTES};
 	if (!agent || !policy_kind_named(agent->policy, &r->kind) || r->kind == POLICY_STRICT)
 		return;
-	r->formats = 1 << FORMAT_CHAT | 1 << FORMAT_RESPONSES | 1 << FORMAT_MESSAGES | 1 << FORMAT_COUNT_TOKENS;
-	r->max_output_tokens = 16384;
-	r->effort = EFFORT_HIGH;
-	r->body_max = POLICY_BODY;
+	const struct cf_profile *p = conf_profile(conf, call->box->profile);
+	rules_of(r, agent, p ? conf_provider(conf, p->provider) : NULL);
 }
 
 size_t gate_body_max(const struct gate_call *call)
 {
 	size_t most = call->found.route->body_limit;
 	return call->format && call->rules.body_max < most ? call->rules.body_max : most;
+}
+
+/* What the run's capability is bound to, if t is what it means: the way there and what its agent may ask. */
+static bool capability(const struct gate_call *call, const struct upstream_target *t, uint8_t print[32])
+{
+	const struct cf_agent *agent = conf_agent(call->before->conf, call->box->agent);
+
+	memcpy(print, t->fingerprint, 32);
+	return !agent || conf_capability(agent, t->fingerprint, print);
 }
 
 /*
@@ -165,10 +193,15 @@ static enum err consume(struct gate_call *call, const struct upstream_target **u
 	for (uint32_t i = 0; (t = choice(call, i, &skip)) != NULL; i++) {
 		if (skip)
 			continue;
+		uint8_t print[32];
+		if (!capability(call, t, print)) {
+			e = lack_error();
+			break;
+		}
 		struct st_cap_consume m = {.tenant = call->box->tenant,
 					   .run = call->box->run,
 					   .model = call->claims.model,
-					   .fingerprint = {t->fingerprint, sizeof t->fingerprint}};
+					   .fingerprint = {print, sizeof print}};
 		e = verdict(st_call_cap_consume(a, &m, NULL, &is, NULL));
 		*used = t;
 		call->retry_after = ask_retry_after(a);

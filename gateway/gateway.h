@@ -74,7 +74,7 @@ struct box {
 	const struct terms *opened_under;                   /* under the lock; used once by the box */
 	enum { BOX_UNKNOWN, BOX_FILES, BOX_WIRE } delivery; /* under the lock: how its run gets its tokens */
 	char model[129];                                    /* that its run is bound to; empty: not known yet */
-	char agent[129];                                    /* the same */
+	char agent[129], profile[129];                      /* the same */
 	struct pace denied;                                 /* under the lock: how often a wrong token is told of */
 	atomic_bool link_told, id_told;                     /* one log line a run for what was left out */
 	atomic_bool closing;                                /* the box is gone: no call sets out any more */

@@ -24,7 +24,7 @@ enum effort {
 	EFFORT_MAX,
 	EFFORT__COUNT
 };
-enum { POLICY_DRIFT = 8, POLICY_DRIFT_NAME = 64, POLICY_BODY_STRICT = 256000, POLICY_BODY = 8000000 };
+enum { POLICY_DRIFT = 8, POLICY_DRIFT_NAME = 64, POLICY_FORMATS = (1 << FORMAT__COUNT) - 1 };
 
 /* What a runner profile permits, for one run. Pointers are the owner's. */
 struct policy_rules {

@@ -55,7 +55,7 @@ static enum err store_run(struct request *rq, struct reply *rp, const struct can
 {
 	own_fd int summary_made = -1, upload_made = -1;
 	own_buf struct buf summary, upload, title;
-	uint8_t print[32];
+	uint8_t route[32], print[32];
 	buf_init(&summary, SUMMARY_BYTES);
 	buf_init(&upload, UPLOAD_BYTES);
 	buf_init(&title, SUMMARY_BYTES);
@@ -63,7 +63,7 @@ static enum err store_run(struct request *rq, struct reply *rp, const struct can
 	canon_run_summary(run, &summary);
 	canon_run_title(run, &title);
 	if (buf_failed(&summary) || buf_cstr(&title) == NULL || !pack_upload(run, &upload) ||
-	    !conf_fingerprint(rq->app->conf, run->profile, print))
+	    !conf_fingerprint(rq->app->conf, run->profile, route) || !conf_capability(run->agent, route, print))
 		return lack_error();
 	struct st_run_create m = {
 	    .tenant = rq->who->tenant,

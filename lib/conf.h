@@ -61,4 +61,6 @@ bool conf_agent_allowed(const struct conf_tenant *t, const char *name);
 const char *conf_restart_needed(const struct conf *now, const struct conf *next);
 /* SHA-256 over profile, provider, model, URL and secret name: what a capability is bound to. */
 bool conf_fingerprint(const struct conf *c, const struct cf_profile *p, uint8_t out[32]);
+/* The same of a run: that route, and what its agent may ask there. Of an agent of policy strict it is the route. */
+bool conf_capability(const struct cf_agent *a, const uint8_t route[32], uint8_t out[32]);
 #endif

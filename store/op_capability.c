@@ -70,6 +70,7 @@ static enum err op_cap_check(struct txn *t, const struct st_cap_check *m, int *f
 		return e;
 	a->remaining = cap.max_requests > cap.used_requests ? cap.max_requests - cap.used_requests : 0;
 	a->agent = r.agent;
+	a->profile = r.profile;
 	a->model = cap.model;
 	a->expires_at = cap.expires_at;
 	a->renewed = cap.renewed;

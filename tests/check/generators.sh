@@ -25,6 +25,7 @@ run() { # generator, file
 	text) $awk -v out=h -f "$src/tools/gen-text.awk" "$2" ;;
 	reasons) $awk -v out=c -f "$src/tools/gen-reasons.awk" "$2" ;;
 	attacks) $awk -v out=inside -f "$src/tools/gen-attacks.awk" "$src/spec/walls.tab" "$2" ;;
+	fields) $awk -v out=c -f "$src/tools/gen-fields.awk" "$2" ;;
 	schema) $awk -v out=c -f "$src/tools/gen-schema.awk" "$src/spec/errors.tab" "$2" ;;
 	esac
 }
@@ -67,6 +68,22 @@ takes walls "$src/spec/walls.tab"
 takes attacks "$src/spec/attacks.tab"
 takes seccomp "$src/spec/seccomp.tab"
 takes schema "$src/spec/schema.tab"
+takes fields "$src/spec/fields.tab"
+echo 'chat|top|model|model' | refuses fields 'separated by one tab'
+echo 'gemini|top|model|model|-' | refuses fields 'unknown format'
+echo 'chat|top|model|pass|-' | refuses fields 'unknown action'
+echo 'chat|top|model|model|x' | refuses fields 'no argument belongs'
+echo 'chat|top|tools|list|-' | refuses fields 'needs a place'
+echo 'chat|top|n|only|-' | refuses fields 'needs an argument'
+echo 'chat|top|choice|word|place' | refuses fields 'a word needs'
+printf 'chat|top|model|model|-\nchat|top|model|strip|-\n' | refuses fields 'twice'
+printf 'chat|top|tools|list|tool\nchat|tool|a|text|-\nchat|tool/b|c|text|-\n' | refuses fields 'none in others'
+echo 'chat|top|tools|list|tool' | refuses fields 'no rows are of'
+printf 'chat|top|model|model|-\nchat|tool|name|text|-\n' | refuses fields 'nothing leads to'
+echo '*|*|file_id|forward|-' | refuses fields 'refused or left out'
+echo '*|tool|file_id|reject|-' | refuses fields 'for all has the place'
+printf '*|*|file_id|reject|-\n*|*|file-id|reject|-\n' | refuses fields 'bad name'
+printf '*|*|file_id|reject|-\n*|*|fileid|reject|-\n' | refuses fields 'twice'
 takes limits "$src/spec/limits.tab"
 takes openapi "$src/spec/responses.tab"
 takes audit "$src/spec/audit.tab"

@@ -41,7 +41,8 @@ for prog, stem, outs, tables in (
         ("fsm", "approval_fsm", "h c", ["errors.tab", "approval.fsm"]),
         ("fsm", "sandbox_fsm", "h c", ["errors.tab", "sandbox.fsm"]), ("reasons", "reasons", "h c", ["reasons.tab"]), ("text", "text", "h", ["text.tab"]), ("audit", "audit", "h c", ["audit.tab"]),
         ("walls", "walls", "h c", ["walls.tab"]), ("seccomp", "seccomp", "h", ["seccomp.tab"]),
-        ("schema", "schema", "h c", ["errors.tab", "schema.tab"]), ("limits", "limits", "h", ["routes.tab", "schema.tab", "limits.tab"])):
+        ("schema", "schema", "h c", ["errors.tab", "schema.tab"]), ("limits", "limits", "h", ["routes.tab", "schema.tab", "limits.tab"]),
+        ("fields", "fields", "h c", ["fields.tab"])):
     for out in outs.split():
         GEN[f"gen/{stem}.{out}"] = (prog, out, tables, None)
 for out, name in (("h", "routes.h"), ("public", "routes_public.c"), ("internal", "routes_internal.c"), ("stub", "routes_stub.c")):
@@ -55,7 +56,7 @@ PARTS = {f"docs/{t}.part": (t, "md", [f"{t}.tab"], None) for t in ("walls", "sec
 CODECS = [f"gen/{s}_test.c" for s in ("store_msg", "sandbox_msg", "bundle_msg", "conf_msg", "records")]
 STORE = sorted(f"store/{f}" for f in os.listdir("store") if f.endswith(".c")) + ["gen/store_msg_on.c"]
 PROGRAMS = {  # name -> (sources, options of the linker, is it behaviour?)
-    "t_promises": (["tests/unit/t_promises.c", "tests/unit/promised.c", "gen/routes_stub.c", "gen/routes_internal.c"] + CODECS, [], False),
+    "t_promises": (["tests/unit/t_promises.c", "tests/unit/promised.c", "gen/routes_stub.c", "gen/routes_internal.c", "gen/fields.c"] + CODECS, [], False),
     "t_frames": (["tests/unit/t_frames.c", "tests/unit/promised.c"] + CODECS +
                  [f"gen/{s}_msg_{k}.c" for s in ("store", "sandbox") for k in ("on", "fuzz")], [], True),
     "t_gates": (["tests/unit/t_gates.c", "tests/unit/promised.c", "gen/routes_stub.c", "gen/routes_internal.c"],
@@ -74,7 +75,7 @@ USES = {"errors.tab": ["t_promises", "t_gates"], "routes.tab": ["t_promises", "t
         "limits.tab": ["t_promises", "t_limits"], "run.fsm": ["t_promises", "t_store_rows"], "course.fsm": ["t_promises", "t_store_rows"],
         "approval.fsm": ["t_promises"],
         "sandbox.fsm": ["t_promises"], "reasons.tab": ["t_promises", "t_store_rows"], "audit.tab": ["t_promises", "t_store_rows"],
-        "responses.tab": [], "walls.tab": ["t_promises"], "text.tab": ["t_promises", "t_text", "t_text_mask", "t_text_vectors"], "seccomp.tab": ["t_filter"]}
+        "responses.tab": [], "walls.tab": ["t_promises"], "text.tab": ["t_promises", "t_text", "t_text_mask", "t_text_vectors"], "seccomp.tab": ["t_filter"], "fields.tab": ["t_promises"]}
 for table in SPEC:
     USES.setdefault(table, ["t_promises", "t_frames"])
 USES = {t: [p for p in programs if os.path.exists(PROGRAMS[p][0][0])] for t, programs in USES.items()}
@@ -229,6 +230,16 @@ def of_bodies(table):
             yield i, text + "\trequest_too_large"
 
 
+def of_fields(table):
+    for i, text in rows_of(table):
+        w = text.split("\t")
+        yield i, None
+        plain = ["text", "number", "bool", "any", "data", "url", "blob", "effort", "strip", "reject"]
+        yield from ((i, t) for t in cells(text, {
+            2: [",".join(f for f in w[2].split(",") if f != x) for x in w[2].split(",") if "," in w[2]],
+            3: [a for a in plain if a != w[3]] if w[4] == "-" and w[3] != "-" else []}))
+
+
 def of_limits(table):
     rows = list(rows_of(table))
     for i, text in rows:
@@ -324,7 +335,7 @@ def of_calls(table):
 
 
 KIND = {"walls.tab": of_walls, "seccomp.tab": of_calls, "errors.tab": of_errors, "routes.tab": of_routes, "schema.tab": of_bodies, "limits.tab": of_limits, "audit.tab": of_audit,
-        "responses.tab": of_answers, "reasons.tab": of_reasons, "text.tab": of_text}
+        "responses.tab": of_answers, "reasons.tab": of_reasons, "text.tab": of_text, "fields.tab": of_fields}
 
 
 def changes(table):

@@ -52,7 +52,7 @@ class Reader:
         return v.decode()
 
 
-STORE = 12  # the version of store.msg
+STORE = 13  # the version of store.msg
 
 
 def frame(number, body=b"", fds=0, op=0, version=1):

@@ -1,13 +1,11 @@
 /*
  * Command lines, one answer line each ("ok ...", "err CODE"), before start:
- *   provider NAME URL CA|- SECRET|- PLAIN    profile NAME PROVIDER MODEL    secret NAME VALUE    timeout MS
- *   masks N                                  mask_secrets, also for the gateway that is restarted next
- *   missing SECRET                           is configured and never handed over
- *   start DIR BINDIR                         answers the gateway's pid
- * and after it:
- *   tenant T     run T R PROFILE MAX     begin T R LIFE_MS     revoke T R     finish T R
- *   renew T R LIFE_MS
- *   open T R     answers the port of the box's listener        close R        cancel T R
+ *   provider NAME URL CA|- SECRET|- PLAIN [PROTOCOL [OUTPUT_CAP]]
+ *   agent NAME POLICY FORMAT STREAM TOKENS EFFORT    the last four as in conf.msg; "built-in" is there, with policy
+ * strict profile NAME PROVIDER MODEL    secret NAME VALUE    timeout MS masks N mask_secrets, also for the gateway that
+ * is restarted next missing SECRET                           is configured and never handed over start DIR BINDIR
+ * answers the gateway's pid and after it: tenant T     run T R PROFILE MAX [AGENT]     begin T R LIFE_MS     revoke T R
+ * finish T R renew T R LIFE_MS open T R     answers the port of the box's listener        close R        cancel T R
  *   restart      the gateway is killed and started             restart_store  the same for stored
  *   pids         of gateway and stored
  *   abort        the gateway gets SIGABRT: answers its signal and whether it left a core
@@ -37,14 +35,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 8, ITEMS = 16 };
+enum { WORDS = 10, ITEMS = 32 };
 
 /* Configuration collected before start. */
 static struct {
 	struct cf_provider providers[ITEMS];
 	struct cf_profile profiles[ITEMS];
 	struct cf_secret secrets[ITEMS];
-	uint32_t nproviders, nprofiles, nsecrets, timeout_ms;
+	struct cf_agent agents[ITEMS];
+	uint32_t nproviders, nprofiles, nsecrets, nagents, timeout_ms;
 	uint8_t masks;
 	bool next;
 } given;
@@ -128,9 +127,21 @@ static int make_conf(const struct harness *h)
 				 .workspace_inodes = 4096,
 				 .output_bytes = 100000,
 				 .extra_requests = 2};
-	size_t n = cf_put_agent(frame, sizeof frame, 0, &agent);
-	if (n == 0 || !bundle_add(fd, frame, n))
-		fatal("cannot write the agent");
+	for (uint32_t i = 0; i <= given.nagents; i++) {
+		if (i > 0) {
+			const struct cf_agent *a = &given.agents[i - 1];
+			agent.name = a->name;
+			agent.policy = a->policy;
+			agent.model_format = a->model_format;
+			agent.model_stream = a->model_stream;
+			agent.max_output_tokens = a->max_output_tokens;
+			agent.reasoning_effort_max = a->reasoning_effort_max;
+			agent.request_bytes = 8000000;
+		}
+		size_t n = cf_put_agent(frame, sizeof frame, 0, &agent);
+		if (n == 0 || !bundle_add(fd, frame, n))
+			fatal("cannot write an agent");
+	}
 	for (const char *const *t = (const char *const[]){"acme", "other", "narrow", NULL}; *t; t++)
 		PUT(tenant, .name = *t, .default_agent = "built-in", .default_profile = given.profiles[0].name,
 		    .extensions = {".py"}, .extensions_n = 1, .max_steps = 60, .max_wall_seconds = 220,
@@ -154,10 +165,10 @@ static int make_conf(const struct harness *h)
 		e_;                                    \
 	})
 
-static enum err run_create(struct harness *h, char **w)
+static enum err run_create(struct harness *h, char **w, const char *agent)
 {
 	static struct conf conf;
-	uint8_t fingerprint[32], frame[64];
+	uint8_t route[32], fingerprint[32], frame[64];
 	int fds[2] = {bundle_new("request"), bundle_new("upload")};
 	struct bn_source_end end = {.files = 0};
 	struct st_run_state state;
@@ -168,13 +179,15 @@ static enum err run_create(struct harness *h, char **w)
 			fatal("own configuration: %s", why);
 	}
 	const struct cf_profile *p = conf_profile(&conf, w[3]);
-	if (!p || !conf_fingerprint(&conf, p, fingerprint) || !write_all(fds[0], "{}", 2) ||
+	const struct cf_agent *a = conf_agent(&conf, agent);
+	if (!p || !a || !conf_fingerprint(&conf, p, route) || !conf_capability(a, route, fingerprint) ||
+	    !write_all(fds[0], "{}", 2) ||
 	    !bundle_add(fds[1], frame, bn_put_source_end(frame, sizeof frame, 0, &end)) || !bundle_seal(fds[0]) ||
 	    !bundle_seal(fds[1]))
 		fatal("cannot prepare a run");
 	struct st_run_create m = {.tenant = w[1],
 				  .run = w[2],
-				  .agent = "built-in",
+				  .agent = agent,
 				  .profile = p->name,
 				  .provider = p->provider,
 				  .model = p->model,
@@ -298,14 +311,22 @@ static void token(struct harness *h, char **w, int n)
 
 static bool before_start(struct harness *h, char **w, int n)
 {
-	if (strcmp(w[0], "provider") == 0 && n == 6)
+	if (strcmp(w[0], "provider") == 0 && n >= 6)
 		given.providers[given.nproviders++] = (struct cf_provider){.name = keep(w[1]),
-									   .protocol = "openai",
+									   .protocol = n > 6 ? keep(w[6]) : "openai",
+									   .output_cap = n > 7 ? keep(w[7]) : "",
 									   .base_url = keep(w[2]),
 									   .ca_file = keep(w[3]),
 									   .secret = keep(w[4]),
 									   .allow_plain_loopback = w[5][0] == '1',
 									   .scripted = true};
+	else if (strcmp(w[0], "agent") == 0 && n == 7)
+		given.agents[given.nagents++] = (struct cf_agent){.name = keep(w[1]),
+								  .policy = keep(w[2]),
+								  .model_format = (uint8_t)atoi(w[3]),
+								  .model_stream = (uint8_t)atoi(w[4]),
+								  .max_output_tokens = (uint32_t)atoi(w[5]),
+								  .reasoning_effort_max = (uint8_t)atoi(w[6])};
 	else if (strcmp(w[0], "profile") == 0 && n == 4)
 		given.profiles[given.nprofiles++] =
 		    (struct cf_profile){.name = keep(w[1]), .provider = keep(w[2]), .model = keep(w[3])};
@@ -351,8 +372,8 @@ static void obey(struct harness *h, char **w, int n)
 	else if (strcmp(w[0], "tenant") == 0 && n == 2) {
 		struct st_tenant_put m = {.tenant = w[1]};
 		answer(st_call_tenant_put(h->admin, &m, NULL, &ok, NULL));
-	} else if (strcmp(w[0], "run") == 0 && n == 5)
-		answer(run_create(h, w));
+	} else if (strcmp(w[0], "run") == 0 && (n == 5 || n == 6))
+		answer(run_create(h, w, n == 6 ? w[5] : "built-in"));
 	else if (strcmp(w[0], "begin") == 0 && n == 4)
 		answer(run_begin(h, w));
 	else if (strcmp(w[0], "finish") == 0 && n == 3)

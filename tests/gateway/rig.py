@@ -90,12 +90,12 @@ class Rig:
     def restart(self):
         self.pid = int(self.tell("restart")[0])
 
-    def run(self, budget=20, tenant="acme", profile="main", model=MODEL, life_ms=300000):
+    def run(self, budget=20, tenant="acme", profile="main", model=MODEL, life_ms=300000, agent="built-in"):
         self.runs += 1
         r = Run()
         r.rig, r.tenant, r.model = self, tenant, model
         r.id = "run-%d" % self.runs
-        self.tell("run", tenant, r.id, profile, budget)
+        self.tell("run", tenant, r.id, profile, budget, agent)
         self.tell("begin", tenant, r.id, life_ms)
         r.port = int(self.tell("open", tenant, r.id)[0])
         return r

@@ -202,7 +202,7 @@ static void add_hex(struct buf *b, const char *s)
 		buf_addc(b, (char)byte);
 }
 
-bool answer_send(struct peer *p, const struct scenario *s, const struct json *answer, unsigned nth)
+bool answer_send(struct peer *p, const struct scenario *s, const struct json *answer, enum dialect d, unsigned nth)
 {
 	struct buf head own_buf = {0}, body own_buf = {0}, coded own_buf = {0};
 	const char *type = string(answer, "type"), *location = string(answer, "location"),
@@ -233,7 +233,9 @@ bool answer_send(struct peer *p, const struct scenario *s, const struct json *an
 		for (int64_t i = 0; i < size; i++)
 			buf_addc(&body, 'a');
 		buf_adds(&body, "\"}");
-	} else
+	} else if (d != DIALECT_CHAT)
+		dialect_put(&body, d, s, answer, nth);
+	else
 		put_message(&body, s, answer, nth);
 	if (flag(answer, "gzip")) {
 		put_gzip(&coded, body.p, body.n);

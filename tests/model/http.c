@@ -63,6 +63,12 @@ static bool take_line(struct http_request *rq, char *line, unsigned row, long *l
 		*length = strtol(value, NULL, 10);
 	else if (strcmp(line, "authorization") == 0)
 		rq->authorization = arena_dup(&rq->arena, value, strlen(value));
+	else if (strcmp(line, "x-api-key") == 0)
+		rq->api_key = arena_dup(&rq->arena, value, strlen(value));
+	else if (strcmp(line, "anthropic-version") == 0)
+		rq->version = arena_dup(&rq->arena, value, strlen(value));
+	else if (strcmp(line, "anthropic-beta") == 0)
+		rq->beta = arena_dup(&rq->arena, value, strlen(value));
 	else if (strcmp(line, "connection") == 0 && strcasecmp(value, "close") == 0)
 		rq->keep_alive = false;
 	else if (strcmp(line, "expect") == 0)

@@ -21,15 +21,20 @@ struct http_request {
 	char method[16], path[256];
 	char *names[HEADERS_MAX];
 	size_t nnames;
-	char *authorization; /* whole value, NULL if absent */
+	char *authorization;            /* whole value, NULL if absent */
+	char *api_key, *version, *beta; /* of x-api-key, anthropic-version, anthropic-beta */
 	char *body;
 	size_t body_len;
 	bool keep_alive;
 	struct arena arena; /* everything above lives here */
 };
 
+/* Which wire format a request is in. */
+enum dialect { DIALECT_CHAT, DIALECT_RESPONSES, DIALECT_MESSAGES, DIALECT_COUNT };
+
 /* What a rule of the scenario may look at. */
 struct conversation {
+	enum dialect dialect;
 	const struct json *body;
 	unsigned turn; /* assistant messages so far */
 	unsigned nth;  /* chat requests since start, this one included */
@@ -55,8 +60,15 @@ void scenario_load(struct scenario *s, const char *file_or_name);
 /* The "answer" object of the first rule that matches; NULL: none. */
 const struct json *scenario_choose(const struct scenario *s, const struct conversation *c);
 
+/* dialect.c. False: no format has this path. */
+bool dialect_of(const char *path, enum dialect *d);
+/* How often the model spoke so far. */
+unsigned dialect_turns(enum dialect d, const struct json *body);
+/* The answer object's message, in any format but chat. */
+void dialect_put(struct buf *b, enum dialect d, const struct scenario *s, const struct json *answer, unsigned nth);
+
 /* Sends what the answer object says, lies included. False: close the connection. */
-bool answer_send(struct peer *p, const struct scenario *s, const struct json *answer, unsigned nth);
+bool answer_send(struct peer *p, const struct scenario *s, const struct json *answer, enum dialect d, unsigned nth);
 /* Sends a plain JSON answer. */
 bool answer_json(struct peer *p, unsigned status, const char *body);
 

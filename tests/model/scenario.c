@@ -65,10 +65,12 @@ void scenario_load(struct scenario *s, const char *file_or_name)
 	s->model = model && model->type == JSON_STRING ? model->text : "scripted-1";
 }
 
-/* content is a string or an array of {"type":"text","text":...}. */
+/* content (of what a tool gave, output) is a string or an array of {"type":"text","text":...}. */
 static bool message_contains(const struct json *message, const char *text)
 {
-	const struct json *content = message->type == JSON_OBJECT ? json_get(message, "content") : NULL;
+	const struct json *content = json_get(message, "content");
+	if (!content)
+		content = json_get(message, "output");
 	if (!content)
 		return false;
 	if (content->type == JSON_STRING)
@@ -77,7 +79,8 @@ static bool message_contains(const struct json *message, const char *text)
 		return false;
 	for (const struct json *part = content->child; part; part = part->next) {
 		const struct json *t = part->type == JSON_OBJECT ? json_get(part, "text") : NULL;
-		if (t && t->type == JSON_STRING && strstr(t->text, text))
+		if ((t && t->type == JSON_STRING && strstr(t->text, text)) ||
+		    (part->type == JSON_OBJECT && json_get(part, "content") && message_contains(part, text)))
 			return true;
 	}
 	return false;
@@ -85,13 +88,16 @@ static bool message_contains(const struct json *message, const char *text)
 
 static bool holds(const struct json *cond, const struct conversation *c)
 {
-	const struct json *messages = c->body ? json_get(c->body, "messages") : NULL;
+	const struct json *messages =
+	    c->body ? json_get(c->body, c->dialect == DIALECT_RESPONSES ? "input" : "messages") : NULL;
 	int64_t n = 0;
 
 	if (cond->type == JSON_STRING) {
 		bool last_only = strcmp(cond->key, "last") == 0;
 		if (!last_only && strcmp(cond->key, "marker") != 0)
 			return false;
+		if (messages && messages->type == JSON_STRING)
+			return strstr(messages->text, cond->text) != NULL;
 		if (!messages || messages->type != JSON_ARRAY)
 			return false;
 		for (const struct json *m = messages->child; m; m = m->next) {

@@ -1,6 +1,6 @@
 /*
- * pinfold-scripted-model: an OpenAI-compatible server that gives canned answers. There is no AI in it.
- * The quickstart uses it where no real provider is configured; tests use it to lie on the wire.
+ * pinfold-scripted-model: a server of chat completions, responses and messages that gives canned answers. There is no
+ * AI in it. The quickstart uses it where no real provider is configured; tests use it to lie on the wire.
  *
  *   pinfold-scripted-model --listen 127.0.0.1:PORT [--self-signed DIR | --tls-cert F --tls-key F]
  *                          [--scenario FILE|repair] [--log FILE] [--expect-key-env NAME] [--cert-name NAME]
@@ -8,8 +8,9 @@
  * PORT 0 takes any; the line "listening PORT" on standard output says which. --self-signed makes (or reuses)
  * DIR/ca.pem, cert.pem and key.pem, valid for localhost and 127.0.0.1, or for NAME only with --cert-name.
  * --log appends one JSON line a request: n method path headers authorization_sha256 key_match body_size body.
- * --expect-key-env answers 401 unless the bearer key is the value of that environment variable.
- * Serves POST .../chat/completions and GET .../models; scenario.c and answer.c describe scenario files.
+ * --expect-key-env answers 401 unless the bearer key, or x-api-key, is the value of that environment variable.
+ * Serves POST .../chat/completions, .../responses, .../messages, .../messages/count_tokens and GET .../models;
+ * scenario.c and answer.c describe scenario files.
  */
 #include "lib/die.h"
 #include "lib/digest.h"
@@ -67,6 +68,10 @@ static void log_request(struct app *app, const struct http_request *rq, unsigned
 	}
 	if (app->expected)
 		jw_kbool(&w, "key_match", key_match);
+	if (rq->version)
+		jw_kstr(&w, "version", rq->version);
+	if (rq->beta)
+		jw_kstr(&w, "beta", rq->beta);
 	jw_kint(&w, "body_size", (int64_t)rq->body_len);
 	jw_key(&w, "body");
 	jw_strn(&w, rq->body, rq->body_len);
@@ -75,19 +80,6 @@ static void log_request(struct app *app, const struct http_request *rq, unsigned
 	/* One write in append mode: lines of several threads do not mix. */
 	if (!buf_failed(&b) && write(app->log_fd, b.p, b.n) < 0)
 		log_warn("cannot write the log: %m");
-}
-
-static unsigned count_turns(const struct json *body)
-{
-	unsigned turns = 0;
-	const struct json *messages = json_get(body, "messages");
-
-	for (const struct json *m = messages && messages->type == JSON_ARRAY ? messages->child : NULL; m; m = m->next) {
-		const struct json *role = m->type == JSON_OBJECT ? json_get(m, "role") : NULL;
-		if (role && role->type == JSON_STRING && strcmp(role->text, "assistant") == 0)
-			turns++;
-	}
-	return turns;
 }
 
 static bool ends_with(const char *s, const char *tail)
@@ -100,7 +92,9 @@ static bool ends_with(const char *s, const char *tail)
 static bool serve(struct app *app, struct peer *p, struct http_request *rq)
 {
 	unsigned n = atomic_fetch_add(&app->requests, 1) + 1;
-	bool match = !app->expected || (rq->authorization && strcmp(rq->authorization, app->expected) == 0);
+	bool match = !app->expected || (rq->authorization && strcmp(rq->authorization, app->expected) == 0) ||
+		     (rq->api_key && strcmp(rq->api_key, app->expected + strlen("Bearer ")) == 0);
+	enum dialect d = DIALECT_CHAT;
 
 	log_request(app, rq, n, match);
 	if (!match)
@@ -112,17 +106,17 @@ static bool serve(struct app *app, struct peer *p, struct http_request *rq)
 			 app->scenario.model);
 		return answer_json(p, 200, body);
 	}
-	if (strcmp(rq->method, "POST") != 0 || !ends_with(rq->path, "/chat/completions"))
+	if (strcmp(rq->method, "POST") != 0 || !dialect_of(rq->path, &d))
 		return answer_json(p, 404, "{\"error\":{\"message\":\"no such address\"}}");
 	struct json_fault fault = {0};
 	const struct json *body = json_parse(&rq->arena, rq->body, rq->body_len, JSON_DEPTH_MODEL, 100000, &fault);
 	if (!body || body->type != JSON_OBJECT)
 		return answer_json(p, 400, "{\"error\":{\"message\":\"the body is no JSON object\"}}");
-	struct conversation c = {body, count_turns(body), atomic_fetch_add(&app->chats, 1) + 1};
+	struct conversation c = {d, body, dialect_turns(d, body), atomic_fetch_add(&app->chats, 1) + 1};
 	const struct json *answer = scenario_choose(&app->scenario, &c);
 	if (!answer || answer->type != JSON_OBJECT)
 		return answer_json(p, 500, "{\"error\":{\"message\":\"no rule of the scenario matches\"}}");
-	return answer_send(p, &app->scenario, answer, c.nth);
+	return answer_send(p, &app->scenario, answer, d, c.nth);
 }
 
 static void *visit_main(void *arg)

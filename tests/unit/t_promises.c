@@ -13,6 +13,7 @@
 #include "gen/bundle_msg.h"
 #include "gen/course_fsm.h"
 #include "gen/errors.h"
+#include "gen/fields.h"
 #include "gen/limits.h"
 #include "gen/metrics.h"
 #include "gen/reasons.h"
@@ -35,7 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINES = 1000, LINE = 2000, HEAD = 300 };
+enum { LINES = 1400, LINE = 2000, HEAD = 300 };
 static char said[LINES][LINE];
 static size_t nsaid;
 
@@ -307,6 +308,30 @@ static bool promised(const char *what)
 	return false;
 }
 
+/* A line for each object of a model request, and for what no object may have or be. */
+static void fields(void)
+{
+	static const char *const actions[] = {"text",   "number", "bool",   "any",      "data",   "list",
+					      "object", "either", "word",   "url",      "blob",   "model",
+					      "stream", "cap",    "effort", "thinking", "budget", "cache",
+					      "force",  "always", "only",   "keep",     "strip",  "reject"};
+	for (const struct field_place *p = field_places; p->name != NULL; p++)
+		for (const struct field_object *o = p->objects; o->type != NULL; o++) {
+			char *out = line();
+			int n = snprintf(out, LINE, "fields %s %s%s%s", p->format, p->name, p->typed ? "/" : "",
+					 p->typed && *o->type == '\0' ? "-" : o->type);
+			for (const struct field_rule *r = o->rules; r->field != NULL; r++)
+				n += snprintf(out + n, (size_t)(LINE - n), " %s:%s%s%s%s%s", r->field,
+					      actions[r->action], r->place >= 0 ? "=" : "",
+					      r->place >= 0 ? field_places[r->place].name : "",
+					      *r->words != '\0' ? "=" : "", r->words);
+		}
+	for (const struct field_denied *d = fields_denied; d->field != NULL; d++)
+		snprintf(line(), LINE, "fields of all %s:%s", d->field, actions[d->action]);
+	for (const char *const *t = types_denied; *t != NULL; t++)
+		snprintf(line(), LINE, "fields of all are never %s", *t);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned bad = 0;
@@ -329,6 +354,7 @@ int main(int argc, char **argv)
 	errors();
 	routes("route", routes_public);
 	routes("inner", routes_internal);
+	fields();
 	for (const struct schema *const *s = schema_all; *s != NULL; s++)
 		bodies(*s);
 	if (argc > 1 && strcmp(argv[1], "--show") == 0) {
