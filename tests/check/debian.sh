@@ -1,6 +1,6 @@
 #!/bin/sh
-# debian/ is in step with the tree: one version, what configure asks for is what it is built with and what quickstart installs, and
-# one licence.
+# debian/ is in step with the tree: one version, what configure asks for is what it is built with and what quickstart installs, one
+# licence, the users that there are, and the form of the store.
 cd "${srcdir:-.}" || exit 1
 bad=0
 wrong() {
@@ -18,4 +18,8 @@ for name in $(grep -oE '\[lib[a-z0-9.-]+-dev\]' configure.ac | tr -d '[]' | sort
 done
 [ "$(sed '1,/^$/d' COPYING | grep .)" = "$(sed '1,/^$/d' debian/copyright | sed '1,/^License: ISC$/d; s/^ \.$//; s/^ //' | sed '1,/^License: ISC$/d' | grep .)" ] ||
 	wrong "debian/copyright: not the licence of COPYING"
+# Purged, it takes the users that sysusers.d makes; its own form of the store is what preinst compares.
+[ "$(sed -n 's/^u \([a-z-]*\) .*/\1/p' etc/systemd/sysusers.conf | xargs)" = "$(sed -n 's/.*for user in \(.*\); do$/\1/p' debian/pinfold.postrm)" ] ||
+	wrong "debian/pinfold.postrm: not the users of etc/systemd/sysusers.conf"
+[ "$(sed -n 's/.*SCHEMA = \([0-9]*\).*/\1/p' store/upgrade.h | grep -cE '^[0-9]+$')" = 1 ] || wrong "store/upgrade.h: debian/rules does not find the form of the store"
 exit $bad
