@@ -9,7 +9,7 @@ dir=${1:?usage: build.sh DIR}
 suite=bookworm
 # The kernel and the system; what Pinfold's programs are linked with; what its boxes and the tests run.
 packages=linux-image-cloud-amd64,systemd,systemd-sysv,kmod,procps,psmisc,util-linux,iproute2,ca-certificates
-packages+=,libfcgi0ldbl,libdb5.3,libyajl2,libcurl4,libmicrohttpd12,libconfuse2,libqrencode4,libunistring2,libidn2-0,libgit2-1.5,libseccomp2,libcap-ng0,libssl3
+packages+=,libfcgi0ldbl,libdb5.3,libyajl2,libcurl4,libmicrohttpd12,libconfuse2,libqrencode4,libarchive13,libunistring2,libidn2-0,libgit2-1.5,libseccomp2,libcap-ng0,libssl3
 packages+=,lighttpd,python3,git,curl
 
 [ "$(id -u)" = 0 ] || stop_with "must be run by root"
