@@ -179,7 +179,7 @@ int cmd_artifacts(struct cli *cli, int argc, char **argv)
 		return EXIT_USAGE;
 	const char *name = argc - optind > 1 ? argv[optind + 1] : NULL;
 	if (name != NULL && !id_valid(name))
-		return usage("an artifact is one of request events checkpoint patch test_log result");
+		return usage("an artifact is one of request events checkpoint patch test_log result transcript");
 	if (tree != NULL && (dir != NULL || name != NULL))
 		return usage("--apply takes the patch, and nothing else");
 	if (tree != NULL)

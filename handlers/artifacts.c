@@ -126,8 +126,9 @@ static void send_blob(struct reply *rp, int fd, uint64_t size, const char *filen
 void handle_artifact_get(struct request *rq, struct reply *rp)
 {
 	static const char *const filenames[ART__COUNT] = {
-	    [ART_REQUEST] = "request.txt", [ART_EVENTS] = "events.txt",     [ART_CHECKPOINT] = "checkpoint.txt",
-	    [ART_PATCH] = "patch.txt",     [ART_TEST_LOG] = "test_log.txt", [ART_RESULT] = "result.txt",
+	    [ART_REQUEST] = "request.txt",       [ART_EVENTS] = "events.txt",     [ART_CHECKPOINT] = "checkpoint.txt",
+	    [ART_PATCH] = "patch.txt",           [ART_TEST_LOG] = "test_log.txt", [ART_RESULT] = "result.txt",
+	    [ART_TRANSCRIPT] = "transcript.txt",
 	};
 	uint32_t stored;
 	if (!ended_or_refuse(rq, rp, &stored))

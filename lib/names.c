@@ -10,8 +10,8 @@ const char *const phase_names[PHASE__COUNT] = {
 };
 
 const char *const artifact_names[ART__COUNT] = {
-    [ART_REQUEST] = "request", [ART_EVENTS] = "events",     [ART_CHECKPOINT] = "checkpoint",
-    [ART_PATCH] = "patch",     [ART_TEST_LOG] = "test_log", [ART_RESULT] = "result",
+    [ART_REQUEST] = "request",   [ART_EVENTS] = "events", [ART_CHECKPOINT] = "checkpoint", [ART_PATCH] = "patch",
+    [ART_TEST_LOG] = "test_log", [ART_RESULT] = "result", [ART_TRANSCRIPT] = "transcript",
 };
 
 const char *const decision_names[DECISION__COUNT] = {

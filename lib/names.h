@@ -15,8 +15,17 @@ enum run_phase {
 	PHASE_CLEANING,
 	PHASE__COUNT
 };
-/* request events checkpoint patch test_log result */
-enum artifact { ART_REQUEST, ART_EVENTS, ART_CHECKPOINT, ART_PATCH, ART_TEST_LOG, ART_RESULT, ART__COUNT };
+/* request events checkpoint patch test_log result transcript; the numbers are bits in records */
+enum artifact {
+	ART_REQUEST,
+	ART_EVENTS,
+	ART_CHECKPOINT,
+	ART_PATCH,
+	ART_TEST_LOG,
+	ART_RESULT,
+	ART_TRANSCRIPT,
+	ART__COUNT
+};
 enum approval_decision {
 	DECISION_NONE,
 	DECISION_ALLOW_ONCE,

@@ -7,6 +7,7 @@
 #include "lib/text.h"
 #include "steward/flags.h"
 #include "steward/verdict.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,6 +105,20 @@ void report_checkpoint(struct buf *out, const struct run *r)
 	}
 	jw_close(&w, '}');
 	buf_addc(out, '\n');
+}
+
+void report_transcript(struct buf *out, const struct run *r)
+{
+	struct bundle b;
+	struct bn_ran m;
+	if (!r->agent->transcript || r->work_fd < 0)
+		return;
+	errno = 0;
+	if (verdict_ran(r, &b, &m))
+		buf_add(out, m.output.p, m.output.n);
+	else if (lack())
+		buf_fail(out, errno);
+	bundle_close(&b);
 }
 
 void report_test_log(struct buf *out, const struct run *r)

@@ -102,6 +102,13 @@ static bool only_frame(int fd, uint16_t wanted, struct bundle *b, const uint8_t 
 	return bundle_next(b, frame, n) > 0;
 }
 
+bool verdict_ran(const struct run *r, struct bundle *b, struct bn_ran *m)
+{
+	const uint8_t *frame;
+	size_t n;
+	return only_frame(r->work_fd, BN_RAN, b, &frame, &n) && bn_get_ran(frame, n, m);
+}
+
 void verdict_agent(struct app *app, struct run *r)
 {
 	struct bundle b;
@@ -112,7 +119,7 @@ void verdict_agent(struct app *app, struct run *r)
 	if (r->work_timed_out)
 		run_fail(r, ERR_WALL_TIME_EXCEEDED, REASON_WALL_TIME_EXCEEDED);
 	errno = 0;
-	if (only_frame(r->work_fd, BN_RAN, &b, &frame, &n) && bn_get_ran(frame, n, &m)) {
+	if (verdict_ran(r, &b, &m)) {
 		ran(app, r, &m);
 		bundle_close(&b);
 		return;

@@ -4,7 +4,12 @@
  */
 #ifndef STEWARD_VERDICT_H
 #define STEWARD_VERDICT_H
+#include "gen/bundle_msg.h"
+#include "lib/chan.h"
 #include "steward/app.h"
+
+/* RAN of the work result; its pointers live until bundle_close(b), which is the caller's in any case. */
+bool verdict_ran(const struct run *r, struct bundle *b, struct bn_ran *m);
 
 /* How the agent itself ended, from RAN or BROKEN in the sealed work result; writes the event. */
 void verdict_agent(struct app *app, struct run *r);

@@ -36,7 +36,8 @@ const char *artifact_use(enum artifact name)
 	static const char *const uses[ART__COUNT] = {
 	    [ART_REQUEST] = "artifact.request",       [ART_EVENTS] = "artifact.events",
 	    [ART_CHECKPOINT] = "artifact.checkpoint", [ART_PATCH] = "artifact.patch",
-	    [ART_TEST_LOG] = "artifact.test_log",     [ART_RESULT] = "artifact.result"};
+	    [ART_TEST_LOG] = "artifact.test_log",     [ART_RESULT] = "artifact.result",
+	    [ART_TRANSCRIPT] = "artifact.transcript"};
 	return uses[name];
 }
 

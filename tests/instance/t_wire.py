@@ -86,6 +86,7 @@ with open("report.txt", "w") as f:
                "mode": oct(os.stat(home + "/empty").st_mode), "writable": os.access(home, os.W_OK)}, f, sort_keys=True)
     f.write("\\n")
 """
+    program += 'sys.stderr.write("first\\n")\nprint("x" * 3000)\nprint("last")\n'
     r = start(mine, {"agent.py": program, "report.txt": "\n"}, agent="homely", allowed=["report.txt"], checks=GIT, instruction=said)
     v = until(mine, r)
     patch = artifact(mine, r, "patch")
@@ -93,6 +94,12 @@ with open("report.txt", "w") as f:
     check("a profile's files and words", json.loads(line) == {
         "words": [said, "of " + v["model"] + " {unknown}"], "empty": 0, "mode": "0o100600", "writable": True,
         "settings": {"url": "http://127.0.0.1:9797/internal/v1", "root": "http://127.0.0.1:9797/internal"}}, (line, v))
+
+    said = artifact(mine, r, "transcript")
+    check("what it printed, its beginning and its end", said.startswith("first") and said.endswith("last\n") and "xxx" in said and
+          len(said) <= 1000 and "transcript" in v["artifactKeys"], (said, v))
+    r = start(mine, {"agent.py": "print('silent')\n", "report.txt": "\n"}, agent="wire", allowed=["report.txt"], checks=GIT)
+    check("without the setting it is not kept", "transcript" not in until(mine, r)["artifactKeys"])
 
 
 def times():

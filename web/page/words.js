@@ -66,7 +66,7 @@ export const FLAG = table({
 });
 
 export const ARTIFACT = table({
-	request: "The request", events: "Events", checkpoint: "Checkpoint", patch: "Patch", test_log: "Test log", result: "Result",
+	request: "The request", events: "Events", checkpoint: "Checkpoint", patch: "Patch", test_log: "Test log", result: "Result", transcript: "What the agent printed",
 	transcript: "Transcript",
 });
 
