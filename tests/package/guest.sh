@@ -239,7 +239,7 @@ purged
 # --- as Debian tests packages
 systemctl stop pinfold-canned
 rm -rf /root/pinfold-token /tmp/calc
-ok "which has a tool for it" install autopkgtest
+ok "which has a tool for it" install autopkgtest dpkg-dev
 ok "autopkgtest" autopkgtest --no-built-binaries "$new" /root/tests/source -- null
 ok "passes" grep -qE '^smoke +PASS' /root/said
 echo "the end"

@@ -152,10 +152,10 @@ base=$dir/$suite-$kind machine=$dir/machine log=$dir/$suite-$kind-guest.log
 rm -rf --one-file-system "$machine"
 cp "$dir/built/$new" "$base/root/"
 # The machine has no network: what apt will want is there before.
-fetch "$base" sh -c "apt-get install -y -q --download-only /root/$new apache2 lighttpd curl python3 autopkgtest" >"$dir/download.log" 2>&1 ||
+fetch "$base" sh -c "apt-get install -y -q --download-only /root/$new apache2 lighttpd curl python3 autopkgtest dpkg-dev" >"$dir/download.log" 2>&1 ||
 	{ tail -n 15 "$dir/download.log"; say FAIL "what it depends on is in $suite"; }
 # By emulation that takes long: there all but Pinfold is installed before. Apache is to have the port at first.
-if [ "$where" = vm ] && ! fetch "$base" sh -c 'apt-get satisfy -y -q "$(dpkg-deb -f "/root/$1" Depends), apache2, lighttpd, curl, python3, python3-pytest, autopkgtest" &&
+if [ "$where" = vm ] && ! fetch "$base" sh -c 'apt-get satisfy -y -q "$(dpkg-deb -f "/root/$1" Depends), apache2, lighttpd, curl, python3, python3-pytest, autopkgtest, dpkg-dev" &&
 	systemctl disable lighttpd' - "$new" >"$dir/satisfied.log" 2>&1; then
 	tail -n 15 "$dir/satisfied.log"
 	say FAIL "what it depends on is installed"
