@@ -14,6 +14,7 @@
 
 #include "cli/admin.h"
 #include "cli/cli.h"
+#include "cli/conf_example.h"
 #include "lib/digest.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -130,75 +131,127 @@ static bool make_attack(void)
 	return make_text("tenants.d", "attack.conf", &b);
 }
 
-static bool make_conf(const struct setup *s)
+/* A value of the file that is written: text in quotes, or whatever fmt makes. */
+static const char *quoted(struct arena *a, const char *v)
+{
+	const char *text = arena_printf(a, "\"%s\"", v);
+
+	return text != NULL ? text : "";
+}
+
+static const char *id_pair(struct arena *a, unsigned long long id)
+{
+	const char *text = arena_printf(a, "\"%llu:%llu\"", id, id);
+
+	return text != NULL ? text : "";
+}
+
+static const char *number(struct arena *a, unsigned long long v)
+{
+	const char *text = arena_printf(a, "%llu", v);
+
+	return text != NULL ? text : "";
+}
+
+static bool make_machine(const struct setup *s, struct arena *a)
+{
+	static const char *const roles[] = {"stored", "fcgi", "gateway", "steward", "push"};
+	static const char *const names[] = {"pinfold-store", "pinfold", "pinfold-gateway", "pinfold-steward",
+					    "pinfold-push"};
+	enum { ROLES = sizeof roles / sizeof roles[0] };
+	unsigned long long base = s->uid_base;
+	struct conf_given given[ROLES + 7] = {{NULL, NULL, NULL}};
+	size_t n = 0;
+	struct buf b;
+
+	for (size_t i = 0; i < ROLES; i++)
+		given[n++] =
+		    (struct conf_given){"users", roles[i], base != 0 ? id_pair(a, base + 1 + i) : quoted(a, names[i])};
+	given[n++] = (struct conf_given){"users", "shared_group", quoted(a, base != 0 ? number(a, base) : "pinfold")};
+	given[n++] = (struct conf_given){"machine", "box_uid_base", number(a, base != 0 ? base + 100 : 1879048192)};
+	given[n++] = (struct conf_given){"machine", "max_boxes", base != 0 ? "8" : "16"};
+	given[n++] = (struct conf_given){"machine", "web_group", quoted(a, s->web_group)};
+	given[n++] = (struct conf_given){"machine", "gateway_port", "9797"};
+	given[n++] = (struct conf_given){"machine", "run_token_secret", "\"run-token\""};
+	buf_init(&b, 1 << 18);
+	buf_adds(
+	    &b,
+	    "# pinfold.conf: see pinfold.conf(5). Secrets are named here, never written here. What is commented out is "
+	    "the default.\n\n");
+	conf_example(&b, "users", NULL, given);
+	buf_addc(&b, '\n');
+	conf_example(&b, "machine", NULL, given);
+	return make_text("", "pinfold.conf", &b);
+}
+
+static bool make_provider(const struct setup *s, struct arena *a)
+{
+	struct conf_given given[7] = {{"provider", "protocol", "\"openai\""},
+				      {"provider", "base_url", quoted(a, s->base_url)},
+				      {"provider", "secret", "\"provider-default\""}};
+	size_t n = 3;
+	struct buf b;
+
+	if (s->ca_file != NULL)
+		given[n++] = (struct conf_given){"provider", "ca_file", quoted(a, s->ca_file)};
+	if (strncmp(s->base_url, "http://", 7) == 0)
+		given[n++] = (struct conf_given){"provider", "allow_plain_loopback", "yes"};
+	if (s->scripted)
+		given[n++] = (struct conf_given){"provider", "scripted", "yes"};
+	buf_init(&b, 1 << 18);
+	conf_example(&b, "provider", "default", given);
+	return make_text("providers.d", "default.conf", &b);
+}
+
+static bool make_profiles(const struct setup *s, struct arena *a)
+{
+	const struct conf_given given[] = {
+	    {"model_profile", "provider", "\"default\""},
+	    {"model_profile", "model", quoted(a, s->model)},
+	    {"agent", "command", "{\"/opt/pinfold/pinfold-agent\"}"},
+	    {"agent", "environment",
+	     "{\"PATH=/usr/local/bin:/usr/bin:/bin\", \"HOME=/tmp\", \"LANG=C.UTF-8\",\n"
+	     "\t\t\"PINFOLD_MODEL_ID={model}\", \"PINFOLD_MODEL_GATEWAY_URL={gateway_url}\", "
+	     "\"PINFOLD_RUN_ID={run_id}\"}"},
+	    {NULL, NULL, NULL}};
+	struct buf b;
+
+	buf_init(&b, 1 << 18);
+	conf_example(&b, "model_profile", "default", given);
+	buf_adds(&b, "\n# The agent that comes with Pinfold. Its environment is exactly this list.\n");
+	conf_example(&b, "agent", "builtin", given);
+	return make_text("profiles.d", "default.conf", &b);
+}
+
+static bool make_tenant(const struct setup *s)
+{
+	static const struct conf_given given[] = {
+	    {"tenant", "agent", "\"builtin\""}, {"tenant", "model_profile", "\"default\""}, {NULL, NULL, NULL}};
+	struct buf b;
+
+	buf_init(&b, 1 << 18);
+	conf_example(&b, "tenant", s->tenant, given);
+	return make_text("tenants.d", "default.conf", &b);
+}
+
+static bool make_probe(void)
 {
 	struct buf b;
 
 	buf_init(&b, 1 << 16);
-	buf_adds(&b, "# pinfold.conf: see pinfold.conf(5). Secrets are named here, never written here.\n\n");
-	if (s->uid_base != 0) {
-		unsigned long long base = s->uid_base;
-		buf_addf(&b,
-			 "users {\n\tstored = \"%llu:%llu\"\n\tfcgi = \"%llu:%llu\"\n\tgateway = "
-			 "\"%llu:%llu\"\n\tsteward = \"%llu:%llu\"\n\tpush = \"%llu:%llu\"\n"
-			 "\tshared_group = \"%llu\"\n}\nbox_uid_base = %llu\nmax_boxes = 8\n",
-			 base + 1, base + 1, base + 2, base + 2, base + 3, base + 3, base + 4, base + 4, base + 5,
-			 base + 5, base, base + 100);
-	} else {
-		buf_adds(
-		    &b, "users {\n\tstored = \"pinfold-store\"\n\tfcgi = \"pinfold\"\n\tgateway = \"pinfold-gateway\"\n"
-			"\tsteward = \"pinfold-steward\"\n\tpush = \"pinfold-push\"\n\tshared_group = \"pinfold\"\n}\n"
-			"# Two ids for each sandbox from here on; nothing else on the machine may use them.\n"
-			"box_uid_base = 1879048192\nmax_boxes = 16\n");
-	}
-	buf_addf(&b, "# The group of the web server: the only one that reaches public/fcgi.sock.\nweb_group = \"%s\"\n",
-		 s->web_group);
-	buf_adds(&b, "gateway_port = 9797\nrun_token_secret = \"run-token\"\n");
-	if (!make_text("", "pinfold.conf", &b))
-		return false;
-
-	buf_init(&b, 1 << 16);
-	buf_addf(
-	    &b,
-	    "provider \"default\" {\n\tprotocol = \"openai\"\n\tbase_url = \"%s\"\n\tsecret = \"provider-default\"\n",
-	    s->base_url);
-	if (s->ca_file != NULL)
-		buf_addf(&b, "\tca_file = \"%s\"\n", s->ca_file);
-	if (strncmp(s->base_url, "http://", 7) == 0)
-		buf_adds(&b, "\t# Plain http is possible to this machine's own loopback address "
-			     "only.\n\tallow_plain_loopback = yes\n");
-	if (s->scripted)
-		buf_adds(
-		    &b,
-		    "\t# Canned answers from the scripted model: for trying Pinfold out, no AI.\n\tscripted = yes\n");
-	buf_adds(&b, "}\n");
-	if (!make_text("providers.d", "default.conf", &b))
-		return false;
-
-	buf_init(&b, 1 << 16);
-	buf_addf(&b,
-		 "model_profile \"default\" {\n\tprovider = \"default\"\n\tmodel = \"%s\"\n}\n\n"
-		 "# The agent that comes with Pinfold. Its environment is exactly this list.\n"
-		 "agent \"builtin\" {\n\tcommand = {\"/opt/pinfold/pinfold-agent\"}\n"
-		 "\tenvironment = {\"PATH=/usr/local/bin:/usr/bin:/bin\", \"HOME=/tmp\", \"LANG=C.UTF-8\",\n"
-		 "\t\t\"PINFOLD_MODEL_ID={model}\", \"PINFOLD_MODEL_GATEWAY_URL={gateway_url}\", "
-		 "\"PINFOLD_RUN_ID={run_id}\"}\n}\n",
-		 s->model);
-	if (!make_text("profiles.d", "default.conf", &b))
-		return false;
-
-	if (!make_attack())
-		return false;
-	buf_init(&b, 1 << 16);
 	buf_adds(&b, "# For \"pinfold doctor\": an agent that does nothing, while its box is looked at from outside.\n"
 		     "agent \"probe\" {\n\tcommand = {\"/usr/bin/sleep\", \"60\"}\n\tmemory_mb = 32\n\tpids = 8\n"
 		     "\tworkspace_mb = 4\n\tworkspace_inodes = 200\n}\n");
-	if (!make_text("profiles.d", "probe.conf", &b))
-		return false;
+	return make_text("profiles.d", "probe.conf", &b);
+}
 
-	buf_init(&b, 1 << 16);
-	buf_addf(&b, "tenant \"%s\" {\n\tagent = \"builtin\"\n\tmodel_profile = \"default\"\n}\n", s->tenant);
-	return make_text("tenants.d", "default.conf", &b);
+static bool make_conf(const struct setup *s)
+{
+	own_arena struct arena a;
+
+	arena_init(&a, 1 << 16);
+	return make_machine(s, &a) && make_provider(s, &a) && make_profiles(s, &a) && make_attack() && make_probe() &&
+	       make_tenant(s);
 }
 
 /* Writes a token of the running service into a new 0600 file; leaves an existing one alone. */

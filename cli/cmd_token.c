@@ -1,4 +1,4 @@
-/* pinfold token create|list|rotate|promote|drop|revoke, pinfold metrics, pinfold config check. */
+/* pinfold token create|list|rotate|promote|drop|revoke, pinfold metrics. */
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
@@ -204,19 +204,4 @@ void admin_tenant_known(const char *tenant)
 		fputs(": what is made for it is refused until it does\n", stderr);
 	}
 	conf_free(&conf);
-}
-
-int cmd_config(struct cli *cli, int argc, char **argv)
-{
-	static struct conf conf;
-
-	(void)cli;
-	if (argc != 2 || strcmp(argv[1], "check") != 0)
-		return usage("config check");
-	if (!configuration(&conf))
-		return EXIT_FAILED;
-	printf("configuration ok: %u tenants, %u model profiles, %u agents, %u providers\n", conf.ntenants,
-	       conf.nprofiles, conf.nagents, conf.nproviders);
-	conf_free(&conf);
-	return 0;
 }

@@ -14,17 +14,11 @@
 #include "lib/num.h"
 #include "lib/own.h"
 
-enum { SECTIONS = 6, MOST_NAMES = 64, STRANGERS = 40, VALUES = 20000, LONGEST = 1000000 };
+enum { SECTIONS = 6, MOST_NAMES = 64, UNKNOWN = 200, VALUES = 20000, LONGEST = 1000000 };
 
 /* Behind the text, known to the top level alone: libconfuse takes the end of a file for the end of any section, so that
  * one cut short would pass. */
 #define LAST_NAME "end_of_file"
-
-/* A name that does not exist, given an option of its own so that the rest is read nevertheless. */
-struct stranger {
-	const char *section, *name;
-	enum { AS_WORD, AS_LIST, AS_SECTION, AS_TITLED, AS_NOTHING } as;
-};
 
 struct value {
 	const cfg_opt_t *opt;
@@ -36,9 +30,7 @@ struct parser {
 	const char *file;
 	enum conf_kind kind;
 	char *text;
-	struct stranger strangers[STRANGERS];
-	unsigned nstrangers;
-	bool pending; /* the last of them was not passed yet */
+	unsigned nunknown;
 	struct value *values;
 	unsigned nvalues;
 	cfg_opt_t options[SECTIONS + 1][MOST_NAMES];
@@ -84,7 +76,6 @@ static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
 	bool list = (opt->flags & CFGF_LIST) != 0;
 
 	*(const char **)result = text;
-	now->pending = false;
 	if (v == NULL && now->nvalues < VALUES)
 		now->values[now->nvalues++] = (struct value){.opt = opt, .line = (unsigned)cfg->line};
 	else if (v != NULL && (!list || opt->nvalues <= 1))
@@ -103,18 +94,6 @@ static cfg_opt_t *add_rows(cfg_opt_t *o, const char *section)
 			continue;
 		*o = list ? (cfg_opt_t)CFG_STR_LIST(r->name, NULL, CFGF_NODEFAULT)
 			  : (cfg_opt_t)CFG_STR(r->name, NULL, CFGF_NODEFAULT);
-		o++->parsecb = on_value;
-	}
-	for (unsigned i = 0; i < now->nstrangers; i++) {
-		const struct stranger *s = &now->strangers[i];
-		static cfg_opt_t none[] = {CFG_END()};
-		if (strcmp(s->section, section) != 0)
-			continue;
-		*o = s->as == AS_WORD   ? (cfg_opt_t)CFG_STR(s->name, NULL, CFGF_NODEFAULT)
-		     : s->as == AS_LIST ? (cfg_opt_t)CFG_STR_LIST(s->name, NULL, CFGF_NODEFAULT)
-		     : s->as == AS_SECTION
-			 ? (cfg_opt_t)CFG_SEC(s->name, none, CFGF_MULTI | CFGF_KEYSTRVAL)
-			 : (cfg_opt_t)CFG_SEC(s->name, none, CFGF_MULTI | CFGF_TITLE | CFGF_KEYSTRVAL);
 		o++->parsecb = on_value;
 	}
 	return o;
@@ -181,24 +160,96 @@ static void note_unknown(const char *section, const char *name, unsigned line)
 		conf_wrong(now->notes, at, "there is no setting \"%s\" %s%s", name, top ? "" : "in ", in);
 }
 
-/* After a reading that stopped: may another one come further? */
+static bool word_part(char c)
+{
+	return c != '\0' && strchr(" \t\r\n={}(),+\"'", c) == NULL;
+}
+
+/* Behind a text in quotes, or a word. */
+static char *behind_word(char *p)
+{
+	char quote = *p;
+
+	if (quote != '"' && quote != '\'') {
+		while (word_part(*p))
+			p++;
+		return p;
+	}
+	for (p++; *p != '\0' && *p != quote; p++)
+		p += *p == '\\' && p[1] != '\0';
+	return *p != '\0' ? p + 1 : p;
+}
+
+static char *behind_blanks(char *p)
+{
+	return p + strspn(p, " \t\r\n");
+}
+
+/* Behind the brace that belongs to the one at p. */
+static char *behind_braces(char *p)
+{
+	unsigned open = 0;
+
+	while (*p != '\0') {
+		char c = *p;
+		p = c == '"' || c == '\'' ? behind_word(p) : p + 1;
+		open += c == '{';
+		if (c == '}' && --open == 0)
+			break;
+	}
+	return p;
+}
+
+/* What is said of a name that does not exist: NAME = VALUE, NAME = {...}, NAME {...} or NAME "TITLE" {...}. Its end;
+ * NULL where it is none of these. */
+static char *behind_saying(char *name)
+{
+	char *p = behind_blanks(behind_word(name));
+
+	if (*p == '+')
+		p++;
+	if (*p == '=') {
+		p = behind_blanks(p + 1);
+		return *p == '{' ? behind_braces(p) : behind_word(p);
+	}
+	if (*p != '{')
+		p = behind_blanks(behind_word(p));
+	return *p == '{' ? behind_braces(p) : NULL;
+}
+
+/* The name as a word of its own in this line, or NULL. */
+static char *find_name(const char *name, unsigned line)
+{
+	char *p = now->text, *end;
+	size_t n = strlen(name);
+
+	for (unsigned i = 1; i < line && p != NULL; i++) {
+		p = strchr(p, '\n');
+		p = p != NULL ? p + 1 : NULL;
+	}
+	if (p == NULL || n == 0)
+		return NULL;
+	for (end = p + strcspn(p, "\n"); p < end;) {
+		if (word_part(*p) && behind_word(p) == p + n && strncmp(p, name, n) == 0)
+			return p;
+		p = word_part(*p) || *p == '"' || *p == '\'' ? behind_word(p) : p + 1;
+	}
+	return NULL;
+}
+
+/* After a reading that stopped: what is said of a name that does not exist is noted and becomes blanks, so that the
+ * rest is read. False: there is nothing more to be had. */
 static bool again(void)
 {
-	struct stranger *last = now->nstrangers > 0 ? &now->strangers[now->nstrangers - 1] : NULL;
-	const char *section = section_of(now->unknown_in);
-
-	if (now->unknown[0] == '\0' && now->pending && last->as + 1 < AS_NOTHING) {
-		last->as++;
-		return true;
-	}
-	if (now->unknown[0] == '\0' || strcmp(now->unknown, LAST_NAME) == 0 || now->nstrangers == STRANGERS)
+	if (now->unknown[0] == '\0' || strcmp(now->unknown, LAST_NAME) == 0)
 		return false;
-	note_unknown(section, now->unknown, now->line);
-	const char *name = arena_dup(now->notes->arena, now->unknown, strlen(now->unknown));
-	if (name == NULL || strchr(name, '|') != NULL)
+	note_unknown(section_of(now->unknown_in), now->unknown, now->line);
+	char *name = find_name(now->unknown, now->line), *end = name != NULL ? behind_saying(name) : NULL;
+	if (end == NULL || ++now->nunknown > UNKNOWN)
 		return false;
-	now->strangers[now->nstrangers++] = (struct stranger){section, name, AS_WORD};
-	now->pending = true;
+	for (; name < end; name++)
+		if (*name != '\n')
+			*name = ' ';
 	return true;
 }
 

@@ -9,6 +9,7 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/conf_value.h"
 #include "gen/conf_msg.h"
@@ -299,7 +300,17 @@ static void read_folder(struct conf_files *f, const char *dir, struct conf_block
 	free(list);
 }
 
-void conf_files_read(struct conf_files *f, const char *folder)
+/* The folder of this name beside the file, or else the installation's. */
+static void folder_beside(char out[1024], const char *file, const char *name)
+{
+	const char *slash = file != NULL ? strrchr(file, '/') : NULL;
+
+	snprintf(out, 1024, "%.*s%s", slash != NULL ? (int)(slash + 1 - file) : 0, file != NULL ? file : "", name);
+	if (file == NULL || access(out, F_OK) != 0)
+		snprintf(out, 1024, "%s/%s", place_dir(PLACE_SYSCONF), name);
+}
+
+void conf_files_read(struct conf_files *f, const char *file)
 {
 	static const char *const folders[] = {"providers.d", "profiles.d", "tenants.d"};
 	struct conf_block **end = &f->blocks;
@@ -308,12 +319,10 @@ void conf_files_read(struct conf_files *f, const char *folder)
 	memset(f, 0, sizeof *f);
 	arena_init(&f->arena, ARENA_MOST);
 	f->notes.arena = &f->arena;
-	if (folder == NULL)
-		folder = place_dir(PLACE_SYSCONF);
-	snprintf(path, sizeof path, "%s/pinfold.conf", folder);
-	f->whole = conf_parse(&f->notes, path, CONF_MAIN, &end);
+	snprintf(path, sizeof path, "%s/pinfold.conf", place_dir(PLACE_SYSCONF));
+	f->whole = conf_parse(&f->notes, file != NULL ? file : path, CONF_MAIN, &end);
 	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-		snprintf(path, sizeof path, "%s/%s", folder, folders[i]);
+		folder_beside(path, file, folders[i]);
 		read_folder(f, path, &end);
 	}
 }

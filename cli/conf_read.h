@@ -16,9 +16,10 @@ struct conf_files {
 	struct arena arena;
 };
 
-/* Reads pinfold.conf, providers.d, profiles.d and tenants.d of this folder; NULL: that of lib/place.h. What is wrong is
- * in the notes. The caller frees, whatever comes of it. */
-void conf_files_read(struct conf_files *f, const char *folder);
+/* Reads pinfold.conf, providers.d, profiles.d and tenants.d of the folder of lib/place.h; or this file (NULL: none) in
+ * place of pinfold.conf, with the folders beside it where there are such. What is wrong is in the notes. The caller
+ * frees, whatever comes of it. */
+void conf_files_read(struct conf_files *f, const char *file);
 void conf_files_free(struct conf_files *f);
 /* Looks at every value and at what refers to what, and writes the frames to fd (-1: nowhere). False where anything is
  * wrong. */

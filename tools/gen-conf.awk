@@ -1,6 +1,9 @@
 # Generates the tables of settings from spec/conf.tab (tab separated) and the fields of spec/conf.msg.
 #
 #   awk -v out=h|c -f tools/gen-conf.awk spec/conf.msg spec/conf.tab
+#   awk -v out=man -f tools/gen-conf.awk spec/conf.msg spec/conf.tab man/pinfold.conf.5.in
+#
+# In the manual page's template a line "@settings SECTION" becomes the list of that section's settings.
 #
 # A line: section, name, type, field, default, least, most, change, sentence; see the table's head. Refused: a name twice in a
 # section, rows of a section apart, an unknown type, a field that no message has or that cannot hold the type, a default that
@@ -9,7 +12,48 @@
 function die(why) { printf "%s:%d: %s\n", FILENAME, FNR, why > "/dev/stderr"; failed = 1; exit 1 }
 function quote(s) { gsub(/\\/, "\\\\", s); gsub(/"/, "\\\"", s); return "\"" s "\"" }
 function whole(s) { return s ~ /^(0|[1-9][0-9]*)$/ }
-function pair(message, field) { return message SUBSEP field }
+# A word that mdoc would take for a macro or a request stands as it is.
+function plain(w) { gsub(/\\/, "\\e", w); if (w ~ /^[.\x27]/) w = "\\&" w; return w }
+# What is between backticks is literal; a name with a section of the manual is a reference. One output line a sentence.
+function roff(s,  a, k, i, t, rest) {
+  k = split(s, a, "`")
+  for (i = 1; i <= k; i++) {
+    t = a[i]
+    if (i % 2 == 0) {
+      rest = a[i + 1]
+      if (match(rest, /^[.,;:)]+/)) { printf ".Ql %s %s\n", plain(t), substr(rest, 1, RLENGTH); a[i + 1] = substr(rest, RLENGTH + 1) }
+      else printf ".Ql %s\n", plain(t)
+      continue
+    }
+    sub(/^ /, "", t); gsub(/\. /, ".\n", t); gsub(/\n\./, "\n\\\&.", t); sub(/[ \n]+$/, "", t)
+    while (match(t, /pinfold[a-z.-]*\([0-9]\)/)) {
+      m = substr(t, RSTART, RLENGTH); rest = substr(t, RSTART + RLENGTH); t = substr(t, 1, RSTART - 1); sub(/ +$/, "", t)
+      if (t != "") print t
+      p0 = substr(m, 1, length(m) - 3)
+      if (match(rest, /^[.,;:]+/)) { printf ".Xr %s %s %s\n", p0, substr(m, length(m) - 1, 1), substr(rest, 1, RLENGTH); t = substr(rest, RLENGTH + 1) }
+      else { printf ".Xr %s %s\n", p0, substr(m, length(m) - 1, 1); t = rest }
+      sub(/^[ \n]/, "", t)
+    }
+    if (t ~ /[^ ]/) print plain(t)
+  }
+}
+function list_of(s,  i, d, unit, k, a, j, w) {
+  print ".Bl -tag -width Ds"
+  for (i = 0; i < n; i++) {
+    if (section[i] != s) continue
+    unit = type[i] in number && type[i] != "number" ? " " type[i] : ""
+    if (type[i] in list) { d = ""; k = split(def[i], a, " "); for (j = 1; j <= k; j++) d = d (j > 1 ? " " : "") a[j] } else d = def[i]
+    if (length(d) > 50) print ".It Cm " name[i]
+    else if (d == "" && least[i] > 0) print ".It Cm " name[i] " No (must be set)"
+    else { gsub(/\./, "\\\&.", d); print ".It Cm " name[i] " No (" (d == "" ? "empty" : d) unit ")" }
+    roff(doc[i])
+    if (length(d) > 50) { printf "By default"; for (j = 1; j <= k; j++) printf "%s\n.Li %s", "", plain(a[j]) (j < k ? " ," : " ."); print "" }
+    if (type[i] in number) print "From " least[i] " to " most[i] unit "."
+    if (type[i] == "word") { w = words[i]; gsub(/\|/, ", ", w); print (index(words[i], "|") ? "One of: " : "Only: ") w "." }
+    if (change[i] == "restart") print "A change takes a restart."
+  }
+  print ".El"
+}
 BEGIN {
   n = 0
   k = split("bool number seconds milliseconds days bytes megabytes word text url origin path contact secret role group name names texts hosts argv command environment", a, " ")
@@ -18,6 +62,13 @@ BEGIN {
   k = split("names texts hosts argv command environment", a, " "); for (i = 1; i <= k; i++) list[a[i]] = 1
 }
 FNR == 1 { nfile++; if (nfile == 2) FS = "\t" }
+nfile == 3 {
+  if ($0 !~ /^@settings /) { print; next }
+  name0 = $0; sub(/^@settings /, "", name0)
+  if (!(name0 in sections)) die("no section " name0)
+  list_of(name0)
+  next
+}
 /^#/ || /^[ \t]*$/ { next }
 nfile == 1 {
   sub(/#.*/, "")
@@ -83,5 +134,5 @@ END {
       print "},"
     }
     print "};"
-  } else { print "gen-conf.awk: out must be h or c" > "/dev/stderr"; exit 1 }
+  } else if (out != "man") { print "gen-conf.awk: out must be h, c or man" > "/dev/stderr"; exit 1 }
 }

@@ -85,8 +85,6 @@ setting() {
 	after spec/conf.msg '^  u32 max_boxes' <<<'  u32 recipes           # that are shown'
 	after spec/conf.tab '^machine	max_boxes' <<<'machine	recipes	number	global.recipes	3	1	99	reload	How many recipes are shown.'
 	after tests/vectors/promised.tab '^conf GLOBAL .*max_boxes' <<<'conf GLOBAL 1 down fds 0 has u32 recipes'
-	after man/pinfold.conf.5 '^How many sandboxes may exist at once' <<<'.It Cm recipes No (3)
-How many recipes are shown, 1 to 99.'
 	after CHANGELOG.md '^- First version' <<<'- The setting `recipes`.'
 	after tests/fcgi/routes.py 'check\("a recipe"' <<<'    check("no recipes where none are set", get("/v1/recipe").json["recipes"] == 0)'
 	shown='	jw_kint(&w, "recipes", rq->app->conf->global.recipes);'

@@ -150,7 +150,7 @@ def row(what, rows, id, status, detail, remedy, ill=None, path=None):
     seen.add(id)
 
     def filled(text):
-        text = re.sub(r"\{line ([^}]*)\}", lambda m: str(1 + next(i for i, l in enumerate(now) if m[1] in l)) if (now := lines(path)) else "?", text)
+        text = re.sub(r"\{line ([^}]*)\}", lambda m: str(1 + next(i for i, l in enumerate(now) if m[1] in l and l.lstrip()[:1] != "#")) if (now := lines(path)) else "?", text)
         return text.replace("{uid}", str(ill.UID)) if ill else text
     named(what, rows, id, status, filled(detail), filled(remedy))
 
