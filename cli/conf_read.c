@@ -19,7 +19,7 @@
 #include "lib/place.h"
 #include "lib/token.h"
 
-enum { ARENA_MOST = 64 << 20, WHOLE_MEMFD = 24 << 20 };
+enum { ARENA_MOST = 64 << 20, WHOLE_MEMFD = 24 << 20, NAME_MOST = 64 /* of a secret */ };
 
 struct out {
 	struct conf_files *f;
@@ -96,6 +96,20 @@ static void secrets(struct out *o, const struct conf_block *b)
 	}
 }
 
+/* The one that "pinfold secret rotate" makes, where the file names no other; it may be missing, and signs. */
+static void next_secret(struct out *o, const struct conf_block *b, const struct cf_global *g)
+{
+	const char *now = g->run_token_secret != NULL ? g->run_token_secret : "";
+	const char *name = arena_printf(o->notes->arena, "%s" SECRET_NEXT, now);
+
+	if (name == NULL || *now == '\0' || strlen(name) > NAME_MOST ||
+	    (g->run_token_secret_next != NULL && *g->run_token_secret_next != '\0'))
+		return;
+	secret(o, b, b->at, name, "gateway", 0);
+	if (o->ntold > 0)
+		o->told[o->ntold - 1].signs = true;
+}
+
 /* "name" of a user, or "UID:GID". */
 static void role(struct out *o, const struct conf_block *b, const struct conf_row *r)
 {
@@ -141,6 +155,7 @@ static void take_machine(struct out *o, const struct conf_block *b)
 	EMIT(o, b, global, &g);
 	EMIT(o, b, push, &push);
 	secrets(o, b);
+	next_secret(o, b, &g);
 	secret(o, b, b->at, "vapid", "push", 0);
 }
 

@@ -60,7 +60,6 @@ static const struct command commands[] = {
      "look after the store (root)", cmd_store},
     {"doctor", "[--json] [--online] [--no-box] [--kill-service] [--agent PROFILE] [--list]",
      "look at everything that could be wrong here, and say what to do (root)", cmd_doctor},
-    {"tenant", "list|show NAME", "tenants of this instance: what each may, and what it has used (root)", cmd_tenant},
     {"config", "check|show|example ...",
      "read the configuration as the daemon would; show what is in force, or every setting", cmd_config},
     {"attack", "[--json] [--list] [--kill-service] [--class CLASS] [ID...]",

@@ -12,7 +12,6 @@
 #include "handlers/known.h"
 #include "handlers/source.h"
 #include "lib/chan.h"
-#include "lib/conf.h"
 #include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/digest.h"
@@ -26,6 +25,8 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+enum { DEADLINE_MS = 30000 }; /* where the configuration says nothing */
 
 /* As many descriptors as there may be. Returns how many. */
 static uint32_t raise_files(void)
@@ -52,10 +53,23 @@ static void close_on_exec(int fd)
 		fatal("descriptor %d is not open: start this program through pinfold-sandboxd", fd);
 }
 
+/* What is kept of it besides; the rest each request takes with its configuration. */
+static void use(struct pool *pool, const struct cf_global *g)
+{
+	atomic_store(&pool->deadline_ms, g->request_deadline_ms > 0 ? g->request_deadline_ms : DEADLINE_MS);
+	sources_most(pool->app->sources, g->auth_failures_per_minute);
+}
+
+static void taken(void *arg, struct held *now, struct held *before)
+{
+	(void)before;
+	use(arg, &now->conf.global);
+}
+
 int main(void)
 {
-	static struct conf conf;
 	static char store[200];
+	static struct reload reload;
 	static struct app app;
 	static atomic_uint pauses;
 	static struct pool pool;
@@ -65,10 +79,12 @@ int main(void)
 			close_on_exec(fd);
 	if (!undumpable())
 		fatal("cannot make this process undumpable: %m");
-	const char *why = conf_load(&conf, CHILD_FD_CONFIG);
-	if (why != NULL)
+	const char *why;
+	struct held *first = held_load(CHILD_FD_CONFIG, -1, &why);
+	if (first == NULL)
 		fatal("the configuration is not acceptable: %s", why);
-	log_to((enum log_to)conf.global.log_to, conf.global.log_path);
+	const struct cf_global *g = &first->conf.global;
+	log_to((enum log_to)g->log_to, g->log_path);
 	close(CHILD_FD_CONFIG);
 	/* None of the secrets is for this role; should any arrive, it ends here unread. */
 	close(CHILD_FD_SECRETS);
@@ -78,29 +94,30 @@ int main(void)
 		fatal("libfcgi does not start");
 	if (fcntl(CHILD_FD_LISTEN, F_SETFL, O_NONBLOCK) != 0)
 		fatal("the listening socket: %m");
-	int n = snprintf(store, sizeof store, "%s/%s", conf.global.run_dir, PLACE_STORE_SOCK);
+	int n = snprintf(store, sizeof store, "%s/%s", g->run_dir, PLACE_STORE_SOCK);
 	if (n < 0 || (size_t)n >= sizeof store)
 		fatal("the run directory's name is too long");
-	app.conf = &conf;
+	held_init(&reload.place, first);
+	app.place = &reload.place;
 	app.pauses = &pauses;
 	app.empty = bundle_new("empty");
 	if (app.empty < 0 || !bundle_seal(app.empty))
 		fatal("cannot make a descriptor: %m");
 	app.known = known_new();
-	app.sources = sources_new(conf.global.auth_failures_per_minute);
+	app.sources = sources_new(g->auth_failures_per_minute);
 	app.counts = counts_new();
 	if (app.known == NULL || app.sources == NULL || app.counts == NULL)
 		fatal("no memory");
 	pool.app = &app;
 	pool.store_path = store;
 	pool.listener = CHILD_FD_LISTEN;
-	pool.control = CHILD_FD_CONTROL;
-	pool.most = conf.global.fcgi_threads_max > 0 ? conf.global.fcgi_threads_max : 1;
-	pool.start = conf.global.fcgi_threads > 0 ? conf.global.fcgi_threads : 1;
+	pool.reload = &reload;
+	pool.most = g->fcgi_threads_max > 0 ? g->fcgi_threads_max : 1;
+	pool.start = g->fcgi_threads > 0 ? g->fcgi_threads : 1;
 	if (pool.start > pool.most)
 		pool.start = pool.most;
-	pool.deadline_ms = conf.global.request_deadline_ms > 0 ? conf.global.request_deadline_ms : 30000;
-	pool.streams = streams_new(&conf, store, streams_most(files, pool.most));
+	use(&pool, g);
+	pool.streams = streams_new(&reload.place, store, streams_most(files, pool.most));
 	if (pool.streams == NULL)
 		fatal("cannot make the table of streams: %m");
 	app.figures = streams_figures;
@@ -114,6 +131,9 @@ int main(void)
 		fatal("cannot start the thread of the streams: %m");
 	if (!tell_start(&app, store))
 		fatal("cannot start the thread that tells what is counted: %m");
+	reload.taken = taken;
+	reload.arg = &pool;
+	reload_start(&reload, CHILD_FD_CONTROL);
 	pool_run(&pool);
 	/* Threads may still hold requests; there is nothing to save, and nothing to free that exit does not. */
 	_exit(0);

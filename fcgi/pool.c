@@ -1,6 +1,7 @@
 /* See pool.h. Every change of a row's state happens under the lock, and a descriptor is closed only once its row
  * is free of it: the watchdog never shuts down a descriptor that has become another's. */
 #include "fcgi/pool.h"
+#include "gen/sandbox_msg.h"
 #include "lib/die.h"
 #include "lib/num.h"
 #include <errno.h>
@@ -368,14 +369,13 @@ static void watchdog(struct pool *p, uint64_t now)
 	}
 }
 
-/* sandboxd says who of the others serves. False: its end is closed. */
-static bool hear(struct pool *p)
+void pool_hear(void *arg, uint16_t number, const uint8_t *frame, size_t n)
 {
-	uint8_t up[64];
-	ssize_t n = read(p->control, up, sizeof up);
-	if (n > 0)
-		atomic_store(&p->app->up, up[n - 1]);
-	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+	const struct pool *p = arg;
+	struct sbx_up m;
+	if (number != SBX_UP || !sbx_get_up(frame, n, &m))
+		fatal("sandboxd sent an unexpected message (%u)", number);
+	atomic_store(&p->app->up, m.who);
 }
 
 static void look_after_listener(struct pool *p, uint64_t now)
@@ -428,7 +428,7 @@ void pool_run(struct pool *p)
 	if (!arm(p, p->listener, LISTENER, EPOLLIN, EPOLL_CTL_ADD))
 		fatal("cannot wait for connections");
 	start_workers(p);
-	struct pollfd heard[2] = {{.fd = p->control, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+	struct pollfd heard[2] = {{.fd = p->reload->control, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 	uint64_t stop_at = 0, next_tick = 0;
 	for (;;) {
 		uint64_t now = timer_ms();
@@ -440,7 +440,7 @@ void pool_run(struct pool *p)
 			return;
 		if (poll(heard, 2, wait) <= 0)
 			continue;
-		if (heard[0].revents != 0 && !hear(p))
+		if (heard[0].revents != 0 && !reload_hear(p->reload, pool_hear))
 			return; /* sandboxd is gone */
 		if (heard[1].revents != 0 && stop_at == 0) {
 			stop_at = timer_ms() + STOP_MS;

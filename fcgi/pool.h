@@ -15,6 +15,7 @@
 #ifndef FCGI_POOL_H
 #define FCGI_POOL_H
 #include "handlers/request.h"
+#include "lib/reload.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -51,8 +52,10 @@ struct pool {
 	struct app *app;
 	struct streams *streams;
 	const char *store_path;
-	int listener, control, epoll;
-	uint32_t start, most, deadline_ms;
+	struct reload *reload;
+	int listener, epoll;
+	uint32_t start, most;
+	_Atomic uint32_t deadline_ms;
 	pthread_mutex_t lock; /* of all below */
 	struct conn *conns;
 	uint32_t nconns;
@@ -74,11 +77,14 @@ enum pool_listening {
 /* What a worker did with a connection. */
 enum serve_end { SERVE_CLOSE, SERVE_KEEP, SERVE_MORE, SERVE_STREAM /* it is the streams' */ };
 
-/* fills in the rest; app, streams, store_path, listener, control, start, most and deadline_ms are set. Fatal on no
+/* fills in the rest; app, reload, streams, store_path, listener, start, most and deadline_ms are set. Fatal on no
  * memory. */
 void pool_init(struct pool *p);
-/* Serves until SIGTERM (then within 1.5 s) or until control ends. */
+/* Serves until SIGTERM (then within 1.5 s) or until sandboxd is gone. */
 void pool_run(struct pool *p);
+
+/* What sandboxd says besides what is said of a configuration: who of the others serves. arg: the pool. */
+void pool_hear(void *arg, uint16_t number, const uint8_t *frame, size_t n);
 
 /* Arms the listener, whoever held it. */
 void pool_listen(struct pool *p);

@@ -27,13 +27,20 @@ enum {
 	STREAM_HELD = 32 << 20,        /* of all streams; who has not read for longest is cut */
 	STREAM_READS = 16,             /* questions at a time */
 	STREAM_LOOKS = 64,             /* streams in one question about them */
-	STREAM_TOPICS = 4096           /* buckets */
+	STREAM_TENANTS = 2 * CONF_TENANTS,
+	STREAM_TOPICS = 4096 /* buckets */
 };
 
 /* Text for one or more streams. The thread's alone. */
 struct chunk {
 	uint32_t refs, n;
 	uint8_t p[];
+};
+
+/* How many are open of one tenant; none: the row is free. Tenants come and go with the configuration. */
+struct stream_tenant {
+	char name[129];
+	uint32_t open;
 };
 
 /* A run that is followed. */
@@ -94,15 +101,15 @@ struct looking {
 };
 
 struct streams {
-	const struct conf *conf;
+	struct held_place *place;
 	struct pool *pool;
 	int epoll, wake;
 	uint32_t most;
 	pthread_mutex_t lock; /* of the following */
 	struct stream *rows;
 	uint32_t *free, nfree; /* a stack */
-	uint32_t *tenants;     /* open streams of each of conf's */
-	uint32_t inbox;        /* rows that wait to be taken */
+	struct stream_tenant tenants[STREAM_TENANTS];
+	uint32_t inbox; /* rows that wait to be taken */
 	struct stream_figures figures;
 	/* From here on the thread's. */
 	uint32_t *live, nlive, over;

@@ -9,6 +9,7 @@
 #include "lib/num.h"
 #include "lib/secret.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,27 +18,28 @@
 
 enum { MOST = 4000, TENANT_MOST = 200 };
 
-struct streams *streams_new(const struct conf *conf, const char *store_path, uint32_t most)
+struct streams *streams_new(struct held_place *place, const char *store_path, uint32_t most)
 {
 	struct streams *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		return NULL;
-	uint32_t set = conf->global.max_streams > 0 ? conf->global.max_streams : MOST;
+	struct held *h = held_now(place);
+	uint32_t set = h->conf.global.max_streams > 0 ? h->conf.global.max_streams : MOST;
+	held_done(h);
 	if (set > most)
 		log_warn("at most %u event streams: the limit of open files has no room for %u", most, set);
-	s->conf = conf;
+	s->place = place;
 	s->most = set < most ? set : most;
 	/* What is not used is not touched, so it costs nothing. */
 	s->rows = calloc(s->most, sizeof *s->rows);
 	s->free = calloc(s->most, sizeof *s->free);
 	s->live = calloc(s->most, sizeof *s->live);
-	s->tenants = calloc(conf->ntenants + 1, sizeof *s->tenants);
 	s->in = malloc(ST_MAXFRAME + 1);
 	s->out = malloc(ST_MAXFRAME);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->rows == NULL || s->free == NULL || s->live == NULL || s->tenants == NULL || s->in == NULL ||
-	    s->out == NULL || s->epoll < 0 || s->wake < 0)
+	if (s->rows == NULL || s->free == NULL || s->live == NULL || s->in == NULL || s->out == NULL || s->epoll < 0 ||
+	    s->wake < 0)
 		return NULL; /* the process ends */
 	s->nfree = s->most;
 	for (uint32_t i = 0; i < s->most; i++)
@@ -75,21 +77,34 @@ static struct topic *topic_new(const struct stream_order *o)
 	return t;
 }
 
+/* Its row, or a free one, or STREAM_TENANTS. Under the lock. */
+static uint32_t tenant_row(const struct streams *s, const char *name)
+{
+	uint32_t out = STREAM_TENANTS;
+	for (uint32_t i = 0; i < STREAM_TENANTS; i++) {
+		if (s->tenants[i].open > 0 && strcmp(s->tenants[i].name, name) == 0)
+			return i;
+		if (s->tenants[i].open == 0 && out == STREAM_TENANTS)
+			out = i;
+	}
+	return out;
+}
+
 enum err streams_reserve(struct streams *s, const struct stream_order *o, struct stream **out)
 {
-	const struct conf_tenant *of = conf_tenant(s->conf, o->tenant);
 	struct stream *st = NULL;
-	if (of == NULL || strlen(o->token_id) >= sizeof st->token_id)
+	if (strlen(o->tenant) >= sizeof s->tenants->name || strlen(o->token_id) >= sizeof st->token_id)
 		return ERR_INTERNAL_ERROR;
-	uint32_t who = (uint32_t)(of - s->conf->tenants),
-		 most = of->t.max_streams > 0 ? of->t.max_streams : TENANT_MOST;
+	uint32_t who, most = o->most > 0 ? o->most : TENANT_MOST;
 	struct topic *t = topic_new(o);
 	if (t == NULL)
 		return ERR_RESOURCES_EXHAUSTED;
 	(void)pthread_mutex_lock(&s->lock);
-	if (s->nfree > 0 && s->tenants[who] < most) {
+	who = tenant_row(s, o->tenant);
+	if (s->nfree > 0 && who < STREAM_TENANTS && s->tenants[who].open < most) {
 		st = &s->rows[s->free[--s->nfree]];
-		s->tenants[who]++;
+		(void)snprintf(s->tenants[who].name, sizeof s->tenants->name, "%s", o->tenant);
+		s->tenants[who].open++;
 		s->figures.open++;
 		s->figures.opened++;
 	} else {
@@ -110,7 +125,7 @@ enum err streams_reserve(struct streams *s, const struct stream_order *o, struct
 /* Under the lock. */
 static void give_back(struct streams *s, struct stream *st)
 {
-	s->tenants[st->tenant]--;
+	s->tenants[st->tenant].open--;
 	s->figures.open--;
 	s->free[s->nfree++] = stream_of(s, st);
 }

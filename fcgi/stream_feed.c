@@ -214,6 +214,7 @@ static void take_looks(struct streams *s, const uint8_t *frame, size_t n)
 	struct st_stream_state state;
 	struct wire_bytes part;
 	bool bad = false;
+	struct held *h = held_now(s->place);
 	s->looking.op = 0;
 	if (!st_get_streams_are(frame, n, &a))
 		a.items.n = 0; /* refused: they are looked at the next time */
@@ -223,12 +224,14 @@ static void take_looks(struct streams *s, const uint8_t *frame, size_t n)
 			continue;
 		struct stream *st = &s->rows[s->looking.rows[i]];
 		/* Whoever has more than there is has seen another store's: an older one was restored. */
-		if (state.refused != 0 || state.last_sequence < st->cursor)
+		if (state.refused != 0 || state.last_sequence < st->cursor ||
+		    conf_tenant(&h->conf, st->topic->tenant) == NULL)
 			stream_end(s, st);
 		else
 			learn(s, st->topic, state.last_sequence, state.terminal);
 	}
 	s->looking.n = 0;
+	held_done(h);
 }
 
 void feed_answer(struct streams *s, const uint8_t *frame, size_t n)

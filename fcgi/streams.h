@@ -5,14 +5,14 @@
 #ifndef FCGI_STREAMS_H
 #define FCGI_STREAMS_H
 #include "handlers/request.h"
-#include "lib/conf.h"
+#include "lib/held.h"
 
 struct pool;
 struct streams;
 struct stream;
 
-/* most: how many there may be, whatever conf says. Both texts are used later. NULL with errno. */
-struct streams *streams_new(const struct conf *conf, const char *store_path, uint32_t most);
+/* most: how many there may be, whatever the configuration says. Place and path are used later. NULL with errno. */
+struct streams *streams_new(struct held_place *place, const char *store_path, uint32_t most);
 /* Starts the thread. kept connections go back to p at a stream's end. False with errno. */
 bool streams_start(struct streams *s, struct pool *p);
 /* A place for one more. Behind ERR_OK it must come to streams_take or streams_cancel. */

@@ -94,15 +94,6 @@ bool gate_by_wire(struct gate_call *call, char model[129])
 	return wire;
 }
 
-static bool offered(const struct terms *terms, const struct upstream_target *t)
-{
-	for (uint32_t i = 0; i < terms->ntargets; i++)
-		if (terms->targets[i].usable &&
-		    memcmp(terms->targets[i].fingerprint, t->fingerprint, sizeof t->fingerprint) == 0)
-			return true;
-	return false;
-}
-
 /* The i-th that this call may be meant for, or NULL behind the last: of the terms in force, and then what only those
  * of its box have. */
 static const struct upstream_target *choice(const struct gate_call *call, uint32_t i, bool *skip)
@@ -113,7 +104,7 @@ static const struct upstream_target *choice(const struct gate_call *call, uint32
 									   : NULL;
 
 	*skip = t && (!t->url[call->format->id] || strcmp(t->profile->model, call->claims.model) != 0 ||
-		      (i >= n && (call->before == call->terms || offered(call->terms, t))));
+		      (i >= n && (call->before == call->terms || terms_offer(call->terms, t))));
 	return t;
 }
 

@@ -11,10 +11,10 @@
 #include "lib/ask.h"
 #include "lib/buf.h"
 #include "lib/conf.h"
-#include "lib/held.h"
 #include "lib/json.h"
 #include "lib/num.h"
 #include "lib/pace.h"
+#include "lib/reload.h"
 #include "lib/route.h"
 #include "lib/schema.h"
 #include "lib/secret.h"
@@ -59,7 +59,8 @@ struct terms {
 };
 
 struct app {
-	struct held_place held; /* each has its terms as its own */
+	struct reload reload; /* each that is held has its terms as its own */
+	struct box *boxes;    /* the main thread's */
 	struct store_pool *store;
 	struct upstream_pool *upstream;
 	struct flights *flights;
@@ -110,6 +111,12 @@ struct gate_call {
 
 /* terms.c. What it makes is h's own; NULL: *why is a phrase that stays. */
 const struct terms *terms_make(struct held *h, const char **why);
+/* Whether this process can take it up; makes its terms. */
+const char *terms_fit(struct held *next);
+/* Can the same be asked under these? */
+bool terms_offer(const struct terms *terms, const struct upstream_target *t);
+/* The box's run loses nothing by the terms in force: they become the box's. */
+void terms_renew(struct box *box);
 /* Those in force, and those of a box: used once more, until terms_done (NULL: nothing). */
 const struct terms *terms_now(struct app *app);
 const struct terms *terms_of_box(struct box *box);
@@ -179,6 +186,8 @@ struct store_pool *store_pool_new(const char *socket_path);
 /* Keeps one connection of its own to the store, over which it says again and again which profiles can be asked, and
  * from which METRICS there tells that this process is up. */
 void store_stay_connected(struct store_pool *p, struct app *app);
+/* Which profiles can be asked may have changed: it is said at once. */
+void store_say_again(struct store_pool *p);
 struct ask *store_take(struct store_pool *p); /* waits; NULL after GATE_STORE_PATIENCE_MS */
 void store_give(struct store_pool *p, struct ask *a);
 

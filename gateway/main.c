@@ -50,6 +50,24 @@ static void close_the_rest(const struct conf *conf)
 		fatal("cannot confine this process: %m");
 }
 
+static const char *fits(void *arg, struct held *next, int conf)
+{
+	(void)arg;
+	(void)conf;
+	return terms_fit(next);
+}
+
+/* Calls go on under what they began with. A box keeps that, and so its keys, for as long as a profile of it is gone. */
+static void taken(void *arg, struct held *now, struct held *before)
+{
+	struct app *app = arg;
+	(void)now;
+	(void)before;
+	for (struct box *box = app->boxes; box; box = box->next)
+		terms_renew(box);
+	store_say_again(app->store);
+}
+
 static void load(struct app *app)
 {
 	const char *why;
@@ -66,7 +84,10 @@ static void load(struct app *app)
 	app->upstream = upstream_pool_new();
 	if (!terms_make(h, &why))
 		fatal("configuration: %s", why);
-	held_init(&app->held, h);
+	held_init(&app->reload.place, h);
+	app->reload.fits = fits;
+	app->reload.taken = taken;
+	app->reload.arg = app;
 	app->flights = flights_new(app, path);
 	store_stay_connected(app->store, app);
 }
@@ -83,31 +104,28 @@ static void drop_box(struct box **list, const char *run)
 }
 
 /* One message of sandboxd. Anything unexpected ends the program: sandboxd starts it afresh. */
-static void obey(struct app *app, struct box **list, const uint8_t *frame, size_t n, int *fds, int nfds)
+static void obey(struct app *app, const uint8_t *frame, size_t n, int *fds, int nfds)
 {
 	uint16_t number;
 	uint64_t op;
-	struct sbx_welcome welcome;
 	struct sbx_open open;
 	struct sbx_close close_it;
 
 	if (!wire_peek(frame, n, &number, &op))
 		fatal("sandboxd sent a broken message");
-	if (number == SBX_WELCOME && nfds == 0 && sbx_get_welcome(frame, n, &welcome)) {
-		if (welcome.version != SBX_VERSION)
-			fatal("sandboxd speaks version %u, this program %d: restart everything after an upgrade",
-			      welcome.version, SBX_VERSION);
-	} else if (number == SBX_OPEN && nfds == 1 && sbx_get_open(frame, n, &open)) {
-		drop_box(list, open.run);
+	if (reload_packet(&app->reload, frame, n, fds, nfds))
+		return;
+	if (number == SBX_OPEN && nfds == 1 && sbx_get_open(frame, n, &open)) {
+		drop_box(&app->boxes, open.run);
 		struct box *box = box_open(app, open.run, open.tenant, fds[0]);
 		if (!box) {
 			log_error("run %s: cannot serve its listener", open.run);
 			return;
 		}
-		box->next = *list;
-		*list = box;
+		box->next = app->boxes;
+		app->boxes = box;
 	} else if (number == SBX_CLOSE && nfds == 0 && sbx_get_close(frame, n, &close_it))
-		drop_box(list, close_it.run);
+		drop_box(&app->boxes, close_it.run);
 	else
 		fatal("sandboxd sent an unexpected message (%u)", number);
 }
@@ -115,7 +133,6 @@ static void obey(struct app *app, struct box **list, const uint8_t *frame, size_
 int main(void)
 {
 	static struct app app;
-	struct box *boxes = NULL;
 	static uint8_t frame[SBX_MAXFRAME];
 	struct sigaction term = {.sa_handler = on_term};
 	struct rlimit files;
@@ -132,10 +149,7 @@ int main(void)
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	load(&app);
-	struct sbx_hello hello = {.version = SBX_VERSION};
-	size_t n = sbx_put_hello(frame, sizeof frame, 0, &hello);
-	if (n == 0 || chan_send(CHILD_FD_CONTROL, frame, n, NULL, 0) != 0)
-		fatal("cannot greet sandboxd: %m");
+	reload_start(&app.reload, CHILD_FD_CONTROL);
 	for (;;) {
 		int fds[WIRE_MAX_FDS], nfds = 0;
 		ssize_t got = chan_recv(CHILD_FD_CONTROL, frame, sizeof frame, fds, &nfds);
@@ -145,6 +159,6 @@ int main(void)
 			fatal("sandboxd's channel: %m");
 		if (got == 0)
 			_exit(0); /* sandboxd is gone, and every box with it */
-		obey(&app, &boxes, frame, (size_t)got, fds, nfds);
+		obey(&app, frame, (size_t)got, fds, nfds);
 	}
 }

@@ -14,7 +14,8 @@ enum { STAY_SECONDS = 5 };
 
 struct store_pool {
 	pthread_mutex_t lock;
-	pthread_cond_t freed;
+	pthread_cond_t freed, news;
+	bool say; /* under the lock */
 	const char *path;
 	struct ask *idle[GATE_STORE_CONNECTIONS];
 	unsigned nidle, nmade;
@@ -33,6 +34,7 @@ struct store_pool *store_pool_new(const char *socket_path)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->freed, &attr);
+	pthread_cond_init(&p->news, &attr);
 	pthread_condattr_destroy(&attr);
 	return p;
 }
@@ -42,6 +44,7 @@ static void *stay(void *arg)
 	struct store_pool *p = arg;
 	struct ask *a = ask_new(p->path, GATE_STORE_PATIENCE_MS);
 	uint8_t ready[CONF_PROFILES * 32]; /* fingerprints */
+	struct timespec until;
 	struct st_ok ok;
 
 	while (a != NULL) {
@@ -54,7 +57,13 @@ static void *stay(void *arg)
 			}
 		terms_done(now);
 		(void)st_call_profiles_ready(a, &m, NULL, &ok, NULL);
-		(void)sleep(STAY_SECONDS);
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_sec += STAY_SECONDS;
+		pthread_mutex_lock(&p->lock);
+		for (int waited = 0; !p->say && waited != ETIMEDOUT;)
+			waited = pthread_cond_timedwait(&p->news, &p->lock, &until);
+		p->say = false;
+		pthread_mutex_unlock(&p->lock);
 	}
 	return NULL;
 }
@@ -67,6 +76,14 @@ void store_stay_connected(struct store_pool *p, struct app *app)
 		log_warn("cannot start the thread that stays connected to the store");
 	else
 		pthread_detach(thread);
+}
+
+void store_say_again(struct store_pool *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->say = true;
+	pthread_cond_signal(&p->news);
+	pthread_mutex_unlock(&p->lock);
 }
 
 struct ask *store_take(struct store_pool *p)

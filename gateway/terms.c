@@ -5,6 +5,7 @@
  */
 #include "gateway/gateway.h"
 #include "lib/die.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,10 +58,18 @@ static bool long_enough(const struct secret *s)
 	return s && s->n >= TOKEN_SECRET_MIN;
 }
 
+/* The file that "pinfold secret rotate" makes, unless the configuration names another. */
+static const char *next_secret(const struct conf *c, char name[128])
+{
+	const char *next = c->global.run_token_secret_next;
+	(void)snprintf(name, 128, "%s%s", *next ? next : conf_run_secret(c), *next ? "" : SECRET_NEXT);
+	return name;
+}
+
 const struct terms *terms_make(struct held *h, const char **why)
 {
 	struct terms *t = calloc(1, sizeof *t);
-	const char *next = h->conf.global.run_token_secret_next;
+	char name[128];
 
 	*why = t ? NULL : "no memory";
 	if (!t)
@@ -70,18 +79,81 @@ const struct terms *terms_make(struct held *h, const char **why)
 	t->held = h;
 	t->conf = &h->conf;
 	t->token_key = secrets_find(&h->secrets, conf_run_secret(&h->conf));
-	t->token_next = *next ? secrets_find(&h->secrets, next) : NULL;
-	if (!long_enough(t->token_key) || (*next && !long_enough(t->token_next)))
+	t->token_next = secrets_find(&h->secrets, next_secret(&h->conf, name));
+	if (!long_enough(t->token_key) || (*h->conf.global.run_token_secret_next && !long_enough(t->token_next)))
 		*why = "a secret of run tokens is missing or too short: remove its file and run \"pinfold setup\"";
+	if (t->token_next && !long_enough(t->token_next)) {
+		log_error(
+		    "the secret %s is empty or shorter than %d bytes, and not accepted: run \"pinfold secret drop %s\"",
+		    name, TOKEN_SECRET_MIN, conf_run_secret(&h->conf));
+		t->token_next = NULL;
+	}
 	t->model_timeout_ms = h->conf.global.model_timeout_ms ? h->conf.global.model_timeout_ms : MODEL_TIMEOUT_MS;
 	for (uint32_t i = 0; i < h->conf.nprofiles && !*why; i++)
 		load_target(&t->targets[t->ntargets++], h, &h->conf.profiles[i]);
 	return *why ? NULL : t;
 }
 
+/* At the start what cannot be used is told and left out; while the service runs, the old is kept instead. */
+const char *terms_fit(struct held *next)
+{
+	const char *why;
+	char name[128];
+	static char said[400];
+	const struct secret *key = secrets_find(&next->secrets, next_secret(&next->conf, name));
+	if (key && !long_enough(key)) {
+		(void)snprintf(said, sizeof said, "the secret %s is empty or shorter than %d bytes", name,
+			       TOKEN_SECRET_MIN);
+		return said;
+	}
+	for (uint32_t i = 0; i < next->conf.nproviders; i++) {
+		const struct cf_provider *p = &next->conf.providers[i];
+		key = *p->secret ? secrets_find(&next->secrets, p->secret) : NULL;
+		if (key && !key_usable(key)) {
+			(void)snprintf(said, sizeof said, "provider %s: its secret %s is empty or not one line",
+				       p->name, p->secret);
+			return said;
+		}
+		if (*p->ca_file && access(p->ca_file, R_OK) != 0) {
+			/* What this process may read was decided at its start. */
+			(void)snprintf(said, sizeof said,
+				       "provider %s: ca_file %s cannot be read; outside of /etc and /usr, a folder "
+				       "that is new needs a restart",
+				       p->name, p->ca_file);
+			return said;
+		}
+	}
+	return terms_make(next, &why) ? NULL : why;
+}
+
+void terms_renew(struct box *box)
+{
+	const struct terms *now = terms_now(box->app), *gone = now;
+	pthread_mutex_lock(&box->lock);
+	const struct terms *before = box->opened_under;
+	bool same = true;
+	for (uint32_t i = 0; i < before->ntargets && same; i++)
+		same = !before->targets[i].usable || terms_offer(now, &before->targets[i]);
+	if (same) {
+		box->opened_under = now;
+		gone = before;
+	}
+	pthread_mutex_unlock(&box->lock);
+	terms_done(gone);
+}
+
+bool terms_offer(const struct terms *terms, const struct upstream_target *t)
+{
+	for (uint32_t i = 0; i < terms->ntargets; i++)
+		if (terms->targets[i].usable &&
+		    memcmp(terms->targets[i].fingerprint, t->fingerprint, sizeof t->fingerprint) == 0)
+			return true;
+	return false;
+}
+
 const struct terms *terms_now(struct app *app)
 {
-	return held_now(&app->held)->own;
+	return held_now(&app->reload.place)->own;
 }
 
 const struct terms *terms_of_box(struct box *box)

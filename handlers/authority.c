@@ -19,8 +19,8 @@ static const char scheme[] = "Bearer ";
 static const char absent[] = "No Authorization header arrived. Send the token as \"Authorization: Bearer ...\"; if you "
 			     "did, the web server drops it (Apache needs \"CGIPassAuth On\").";
 
-enum err authority_check(const struct app *app, struct ask *a, const struct arrival *in, struct principal *who,
-			 const char **say)
+enum err authority_check(const struct app *app, const struct conf *conf, struct ask *a, const struct arrival *in,
+			 struct principal *who, const char **say)
 {
 	char cookie[PRINCIPAL_TOKEN_LEN + 1];
 	const char *token = cookie;
@@ -32,7 +32,7 @@ enum err authority_check(const struct app *app, struct ask *a, const struct arri
 	} else if (!cookie_find(in, cookie)) {
 		*say = absent;
 		return ERR_UNAUTHORIZED;
-	} else if (!origin_ours(app->conf, in)) {
+	} else if (!origin_ours(conf, in)) {
 		wipe(cookie, sizeof cookie);
 		return ERR_CROSS_ORIGIN_REFUSED;
 	}

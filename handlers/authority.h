@@ -5,8 +5,8 @@
 
 /* ERR_OK and *who, or ERR_UNAUTHORIZED (*say: a sentence that names the cause, or NULL), ERR_DEVICE_EXPIRED,
  * ERR_CROSS_ORIGIN_REFUSED or ERR_STORE_UNAVAILABLE. */
-enum err authority_check(const struct app *app, struct ask *a, const struct arrival *in, struct principal *who,
-			 const char **say);
+enum err authority_check(const struct app *app, const struct conf *conf, struct ask *a, const struct arrival *in,
+			 struct principal *who, const char **say);
 /*
  * True: *who is whose this API token was when stored was last asked. Only for a route whose first question to stored
  * carries the proof: stored then looks at the token before anything else, and refuses it as it would refuse PRINCIPAL.

@@ -23,7 +23,7 @@ bool caller_known(struct request *rq, struct reply *rp)
 	uid_t uid = 0;
 	pid_t pid = 0;
 	bool known = rq->in->peer.who != NULL && rq->in->peer.who(rq->in->peer.ctx, &uid, &pid);
-	if (known && pid > 0 && !boxed(rq->app->conf, uid))
+	if (known && pid > 0 && !boxed(rq->conf, uid))
 		return true;
 	log_warn(
 	    "request %s: %s by uid %lu (pid %ld), which cannot be told apart from a process in a sandbox, was refused",

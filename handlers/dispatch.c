@@ -80,7 +80,7 @@ static bool prove(void *ctx, struct reply *rp)
 	const struct request *rq = ctx;
 	struct principal who = {0};
 	const char *say;
-	enum err e = authority_check(rq->app, rq->ask, rq->in, &who, &say);
+	enum err e = authority_check(rq->app, rq->conf, rq->ask, rq->in, &who, &say);
 	if (e == ERR_OK)
 		return true;
 	turn_away(rq, &who, e, say, rp);
@@ -97,14 +97,15 @@ static enum err admit(struct request *rq, const struct route_found *found, const
 	if (e != ERR_OK)
 		return e;
 	rq->who = who;
-	rq->tenant = conf_tenant(rq->app->conf, who->tenant);
+	rq->tenant = conf_tenant(rq->conf, who->tenant);
 	if (rq->tenant != NULL)
 		return ERR_OK;
 	*say = "This token's tenant is not in the configuration; the administrator adds it, or gives another token.";
 	return ERR_FORBIDDEN;
 }
 
-void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, struct reply *rp)
+static void dispatch_under(const struct app *app, const struct conf *conf, struct ask *ask, const struct arrival *in,
+			   struct reply *rp)
 {
 	if (in->refused != ERR_OK) {
 		reply_error(rp, in->refused, NULL, in->why);
@@ -124,7 +125,7 @@ void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, 
 	own_arena struct arena arena;
 	arena_init(&arena, REQUEST_ARENA);
 	struct principal who = {0};
-	struct request rq = {.app = app, .in = in, .route = found.route, .ask = ask, .arena = &arena};
+	struct request rq = {.app = app, .conf = conf, .in = in, .route = found.route, .ask = ask, .arena = &arena};
 	for (size_t i = 0; i < ROUTE_ARGS; i++)
 		rq.arg[i] = found.arg[i];
 	struct proof proof;
@@ -139,7 +140,7 @@ void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, 
 			/* cppcheck-suppress autoVariables ; the answer's head is written before this returns */
 			rp->prove_ctx = &rq;
 		} else {
-			e = authority_check(app, ask, in, &who, &say);
+			e = authority_check(app, conf, ask, in, &who, &say);
 			if (e == ERR_OK)
 				e = admit(&rq, &found, &who, &say);
 		}
@@ -152,4 +153,11 @@ void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, 
 		found.route->handle(&rq, rp);
 	if (rp->status == 0)
 		reply_error(rp, rp->lacked ? rp->error : ERR_INTERNAL_ERROR, NULL, NULL);
+}
+
+void dispatch(const struct app *app, struct ask *ask, const struct arrival *in, struct reply *rp)
+{
+	struct held *h = app->place != NULL ? held_now(app->place) : NULL;
+	dispatch_under(app, h != NULL ? &h->conf : app->conf, ask, in, rp);
+	held_done(h);
 }

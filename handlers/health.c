@@ -41,7 +41,7 @@ void handle_readyz(struct request *rq, struct reply *rp)
 {
 	if (!no_query(rq, rp))
 		return;
-	const struct conf *c = rq->app->conf;
+	const struct conf *c = rq->conf;
 	const unsigned up = atomic_load(&rq->app->up);
 	struct st_ping ping = {0};
 	struct st_ok pong;

@@ -25,8 +25,8 @@ void handle_limits(struct request *rq, struct reply *rp)
 	if (!run_no_query(rq, rp))
 		return;
 	const struct conf_tenant *tenant = rq->tenant;
-	const struct cf_global *global = &rq->app->conf->global;
-	const struct cf_agent *agent = conf_agent(rq->app->conf, tenant->t.default_agent);
+	const struct cf_global *global = &rq->conf->global;
+	const struct cf_agent *agent = conf_agent(rq->conf, tenant->t.default_agent);
 	own_buf struct buf b;
 	struct jw w;
 	bool any = false;
@@ -71,7 +71,7 @@ void handle_model_profiles(struct request *rq, struct reply *rp)
 {
 	if (!run_no_query(rq, rp))
 		return;
-	const struct conf *c = rq->app->conf;
+	const struct conf *c = rq->conf;
 	struct st_profiles_get question = {0};
 	struct st_profiles_are said;
 	enum err e = st_call_profiles_get(rq->ask, &question, NULL, &said, NULL);

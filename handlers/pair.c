@@ -122,7 +122,7 @@ void handle_pair(struct request *rq, struct reply *rp)
 	const struct json *asks = json_get(rq->json, "cookie");
 	bool as_cookie = asks != NULL && asks->truth;
 	const char *label = json_get(rq->json, "label")->text;
-	if (as_cookie && !origin_ours(rq->app->conf, rq->in)) {
+	if (as_cookie && !origin_ours(rq->conf, rq->in)) {
 		refuse(rq, rp, ERR_CROSS_ORIGIN_REFUSED);
 		return;
 	}

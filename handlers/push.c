@@ -58,7 +58,7 @@ void handle_push_show(struct request *rq, struct reply *rp)
 static enum err canonical(struct request *rq, struct st_push_put *m, uint8_t point[P256_POINT],
 			  uint8_t auth[AUTH_BYTES], const char **field)
 {
-	const struct conf *conf = rq->app->conf;
+	const struct conf *conf = rq->conf;
 	const struct json *keys = json_get(rq->json, "keys"), *until = json_get(rq->json, "expirationTime");
 	const struct json *p256dh = json_get(keys, "p256dh"), *secret = json_get(keys, "auth");
 	char host[ENDPOINT_HOST];

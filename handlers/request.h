@@ -7,7 +7,7 @@
 #define HANDLERS_REQUEST_H
 #include "gen/errors.h"
 #include "lib/buf.h"
-#include "lib/conf.h"
+#include "lib/held.h"
 #include "lib/json.h"
 #include "lib/route.h"
 #include <stdatomic.h>
@@ -38,6 +38,7 @@ struct peer_source {
 struct stream_order {
 	const char *tenant, *run;
 	uint64_t after; /* the sequence behind which to begin */
+	uint32_t most;  /* streams of this tenant; 0: 200 */
 	const char *token_id;
 	const uint8_t *token_hash; /* 32 bytes: who reads, to be looked at again */
 };
@@ -96,6 +97,7 @@ struct proof {
 
 /* Everything that lives as long as the process; handlers only read it. */
 struct app {
+	struct held_place *place; /* of the configuration; NULL: conf is all there is */
 	const struct conf *conf;
 	atomic_uint up;          /* enum child_up: who of the others serves */
 	atomic_uint *pauses;     /* of handle_front, now */
@@ -111,6 +113,7 @@ struct app {
 /* Stage 3: what a handler gets. who is NULL exactly on routes for anyone. */
 struct request {
 	const struct app *app;
+	const struct conf *conf; /* in force when it began, there until it ends */
 	const struct arrival *in;
 	const struct principal *who;
 	/* NULL: stored has said who asks. Otherwise it must be asked with this, before anything is done or said. */

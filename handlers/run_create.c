@@ -63,7 +63,7 @@ static enum err store_run(struct request *rq, struct reply *rp, const struct can
 	canon_run_summary(run, &summary);
 	canon_run_title(run, &title);
 	if (buf_failed(&summary) || buf_cstr(&title) == NULL || !pack_upload(run, &upload) ||
-	    !conf_fingerprint(rq->app->conf, run->profile, route) || !conf_capability(run->agent, route, print))
+	    !conf_fingerprint(rq->conf, run->profile, route) || !conf_capability(run->agent, route, print))
 		return lack_error();
 	struct st_run_create m = {
 	    .tenant = rq->who->tenant,
@@ -113,7 +113,7 @@ void handle_run_create(struct request *rq, struct reply *rp)
 		reply_error(rp, ERR_INVALID_IDEMPOTENCY_KEY, "Idempotency-Key", NULL);
 		return;
 	}
-	e = canon_run(rq->app->conf, rq->tenant, rq->json, run, field);
+	e = canon_run(rq->conf, rq->tenant, rq->json, run, field);
 	if (e != ERR_OK) {
 		reply_error(rp, e, field, NULL);
 		return;

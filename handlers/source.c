@@ -7,6 +7,7 @@
 #include "lib/secret.h"
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ struct row {
 };
 
 struct sources {
-	uint32_t most;
+	_Atomic uint32_t most;
 	uint64_t seed;
 	struct shard {
 		pthread_mutex_t lock;
@@ -64,12 +65,17 @@ void source_text(const char *address, char out[SOURCE_TEXT])
 		       text[0] != '\0' && !four ? "/64" : "");
 }
 
+void sources_most(struct sources *s, uint32_t per_minute)
+{
+	atomic_store(&s->most, per_minute > 0 ? per_minute : SOURCE_FAILURES);
+}
+
 struct sources *sources_new(uint32_t per_minute)
 {
 	struct sources *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		return NULL;
-	s->most = per_minute > 0 ? per_minute : SOURCE_FAILURES;
+	sources_most(s, per_minute);
 	random_bytes(&s->seed, sizeof s->seed);
 	for (unsigned i = 0; i < SHARDS; i++)
 		(void)pthread_mutex_init(&s->shards[i].lock, NULL);

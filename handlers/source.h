@@ -23,6 +23,8 @@ struct source_verdict {
 };
 /* A table of fixed size, shared by threads. per_minute 0: SOURCE_FAILURES. NULL: no memory. */
 struct sources *sources_new(uint32_t per_minute);
+/* Another one from now on. */
+void sources_most(struct sources *s, uint32_t per_minute);
 /*
  * A credential was presented and is wrong. A minute begins with the first; behind per_minute of them all are over until
  * it ends. What is right is never asked here: it neither counts nor lets anything be forgotten. s may be NULL: nothing

@@ -60,6 +60,7 @@ void stream_answer(struct request *rq, struct reply *rp, const char *after)
 	}
 	const struct stream_order order = {.tenant = rq->who->tenant,
 					   .run = rq->arg[0],
+					   .most = rq->tenant->t.max_streams,
 					   .token_id = rq->who->id,
 					   .token_hash = rq->who->hash,
 					   /* Who has seen what has not been yet has seen another run. */

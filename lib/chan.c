@@ -2,8 +2,8 @@
  * Packets with descriptors over Unix sockets. Trusts neither length nor count of what arrives; a
  * received descriptor is either handed to the caller or closed, never lost.
  */
-#include "lib/chan.h"
-#include "lib/own.h"
+#include "lib/own_fd.h"
+#include "lib/packet.h"
 #include "lib/wire.h"
 #include <errno.h>
 #include <string.h>

@@ -46,6 +46,8 @@ struct conf {
  * missing END, a second GLOBAL or a name that refers to nothing is refused. */
 const char *conf_load(struct conf *c, int fd);
 void conf_free(struct conf *c);
+/* Behind a secret's name: the file of the one that is to follow it. */
+#define SECRET_NEXT ".next"
 /* The name of the secret that signs run tokens. */
 const char *conf_run_secret(const struct conf *c);
 const struct cf_role *conf_role(const struct conf *c, const char *name);

@@ -1,6 +1,6 @@
 /* See landlock.h. */
 #include "lib/landlock.h"
-#include "lib/own.h"
+#include "lib/own_fd.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>

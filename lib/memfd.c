@@ -1,6 +1,6 @@
 /* Making and sealing the memfds that hold frames; apart from bundle.c, since root's daemon neither writes nor reads
  * them. */
-#include "lib/chan.h"
+#include "lib/packet.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>

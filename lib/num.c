@@ -1,5 +1,5 @@
 /* Ids, clocks and writing: what also root's daemon needs. The rest of lib/num.h is in num_text.c. */
-#include "lib/num.h"
+#include "lib/clock.h"
 #include "lib/die.h"
 #include <errno.h>
 #include <string.h>

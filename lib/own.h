@@ -3,22 +3,15 @@
  */
 #ifndef LIB_OWN_H
 #define LIB_OWN_H
+#include "lib/own_fd.h"
 #include <stdlib.h>
-#include <unistd.h>
 
 static inline void own_free_(void *p)
 {
 	free(*(void **)p);
 }
 
-static inline void own_close_(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-
 #define own_free __attribute__((cleanup(own_free_)))
-#define own_fd __attribute__((cleanup(own_close_)))
 
 /* Hands a pointer out of its scope. */
 #define steal_ptr(p)                         \
@@ -27,12 +20,4 @@ static inline void own_close_(int *fd)
 		(p) = NULL;                  \
 		stolen_;                     \
 	})
-
-/* Hands a descriptor out of its scope. */
-static inline int steal_fd(int *fd)
-{
-	int stolen = *fd;
-	*fd = -1;
-	return stolen;
-}
 #endif

@@ -1,5 +1,5 @@
 /* Wiping and keeping out of dumps: what also root's daemon needs. The rest of lib/secret.h is in secrets.c. */
-#include "lib/secret.h"
+#include "lib/wipe.h"
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -3,11 +3,10 @@
  */
 #ifndef LIB_SECRET_H
 #define LIB_SECRET_H
+#include "lib/wipe.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum { SECRET_MAX = 4096 };
 
 struct secret {
 	uint8_t *p; /* locked against swapping and kept out of core dumps where the system allows */
@@ -20,15 +19,11 @@ void secret_wipe(struct secret *s);
 #define own_secret __attribute__((cleanup(secret_wipe)))
 /* Constant time for a given pair of lengths. */
 bool secret_equal(const void *a, size_t an, const void *b, size_t bn);
-/* Zeroes memory in a way the compiler keeps. */
-void wipe(void *p, size_t n);
 /* n random bytes from the kernel; ends the program if there are none. */
 void random_bytes(void *p, size_t n);
-/* PR_SET_DUMPABLE 0, no core dumps; false with errno if the kernel refuses. */
-bool undumpable(void);
 /*
- * Secrets arrive on a pipe at start: u8 name length, name, u16 length, bytes, repeated to the end.
- * secrets_read takes them all; secrets_find gives one by name (trailing line end removed) or NULL.
+ * Secrets arrive in a sealed memfd, at start and with another configuration: u8 name length, name, u16 length, bytes,
+ * repeated to the end. secrets_read takes them all; secrets_find gives one by name (trailing line end removed) or NULL.
  */
 struct secrets {
 	struct {

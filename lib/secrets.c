@@ -126,6 +126,8 @@ bool secrets_read(struct secrets *s, int fd)
 {
 	uint8_t value[SECRET_MAX];
 	memset(s, 0, sizeof *s);
+	/* What is given again is read again; a pipe has no beginning. */
+	(void)lseek(fd, 0, SEEK_SET);
 	int r;
 	do
 		r = read_one(s, fd, value);

@@ -3,7 +3,7 @@
  * nothing and every put does nothing, so that generated code needs one check, at the end.
  */
 #include "lib/wire.h"
-#include "lib/num.h"
+#include "lib/clock.h"
 #include <string.h>
 
 enum { WIRE_ID_MAX = 128 };

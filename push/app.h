@@ -2,12 +2,15 @@
 #ifndef PUSH_APP_H
 #define PUSH_APP_H
 #include "lib/ask.h"
-#include "lib/conf.h"
+#include "lib/reload.h"
 #include "push/send.h"
 #include "push/vapid.h"
 
 struct app {
-	struct conf conf;
+	struct reload reload;
+	const struct conf *conf; /* in force */
+	struct secret key;       /* what it signs with, to see whether another one comes */
+	bool leaving;            /* it ends when nothing is on its way, to be started under the new configuration */
 	struct vapid vapid;
 	struct ask *store, *subscription; /* questions; wake-ups */
 	struct sender *sender;

@@ -15,7 +15,6 @@
  * Where push is not set up (no push_contact, or no key) it stays, has no way into the network, asks nobody and waits
  * for its end: sandboxd starts the same children everywhere.
  */
-#include "lib/conf.h"
 #include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/digest.h"
@@ -76,34 +75,63 @@ static void confine_push(const struct conf *conf, bool way_out)
 		fatal("cannot confine this process: %m");
 }
 
-/* NULL, or why there is no push here. The secret's own copy is gone afterwards. */
-static const char *open_key(struct app *app)
+/* NULL, or why there is no push here. */
+static const char *open_key(struct app *app, const struct held *h)
 {
-	struct secrets secrets;
-	if (!secrets_read(&secrets, CHILD_FD_SECRETS))
-		fatal("the secrets that sandboxd passes on are malformed");
-	close(CHILD_FD_SECRETS);
-	const char *why = app->conf.push.contact[0] == '\0'
-			      ? "push_contact is not set"
-			      : vapid_open(&app->vapid, secrets_find(&secrets, "vapid"), app->conf.push.contact);
-	secrets_wipe(&secrets);
-	return why;
+	const struct secret *key = secrets_find(&h->secrets, "vapid");
+	if (key != NULL && !secret_set(&app->key, key->p, key->n))
+		fatal("no memory");
+	return h->conf.push.contact[0] == '\0' ? "push_contact is not set"
+					       : vapid_open(&app->vapid, key, h->conf.push.contact);
 }
 
-/* sandboxd closes it when it ends, and says nothing. */
-static void wait_for_end(void) __attribute__((noreturn));
-static void wait_for_end(void)
+static bool same(const struct app *app, const struct held *next)
 {
-	char byte;
-	ssize_t n;
-	while ((n = read(CHILD_FD_CONTROL, &byte, 1)) > 0 || (n < 0 && errno == EINTR))
-		;
+	const struct cf_push *a = &app->conf->push, *b = &next->conf.push;
+	const struct secret *key = secrets_find(&next->secrets, "vapid");
+	return strcmp(a->contact, b->contact) == 0 && strcmp(a->ca_file, b->ca_file) == 0 &&
+	       secret_equal(app->key.p, app->key.n, key != NULL ? key->p : NULL, key != NULL ? key->n : 0);
+}
+
+static const char *fits(void *arg, struct held *next, int conf)
+{
+	(void)conf;
+	struct vapid v = {0};
+	if (next->conf.push.contact[0] == '\0' || same(arg, next))
+		return NULL;
+	static char said[200];
+	const char *why = vapid_open(&v, secrets_find(&next->secrets, "vapid"), next->conf.push.contact);
+	vapid_close(&v);
+	(void)snprintf(said, sizeof said, "push, with the secret vapid: %s", why != NULL ? why : "");
+	return why != NULL ? said : NULL;
+}
+
+/* Which way out there is, and whose certificates may be read, is decided once and for all: so this process ends where
+ * any of that changes, and sandboxd starts it under what is in force now. */
+static void taken(void *arg, struct held *now, struct held *before)
+{
+	struct app *app = arg;
+	(void)before;
+	app->leaving = app->leaving || !same(app, now);
+	app->conf = &now->conf;
+	secrets_wipe(&now->secrets);
+}
+
+/* There is nothing to do but to hear of another configuration. */
+static void wait_for_end(struct app *app) __attribute__((noreturn));
+static void wait_for_end(struct app *app)
+{
+	struct pollfd p = {.fd = CHILD_FD_CONTROL, .events = POLLIN};
+	while (!app->leaving)
+		if (poll(&p, 1, -1) > 0 && !reload_hear(&app->reload, NULL))
+			break;
 	_exit(0);
 }
 
 int main(void)
 {
 	static struct app app;
+	static char ca_file[256];
 	char path[200];
 
 	log_open("pinfold-push");
@@ -111,24 +139,33 @@ int main(void)
 	if (!undumpable())
 		fatal("cannot become undumpable: %m");
 	set_signals();
-	const char *why = conf_load(&app.conf, CHILD_FD_CONFIG);
-	if (why != NULL)
+	const char *why;
+	struct held *first = held_load(CHILD_FD_CONFIG, CHILD_FD_SECRETS, &why);
+	if (first == NULL)
 		fatal("configuration: %s", why);
-	log_to((enum log_to)app.conf.global.log_to, app.conf.global.log_path);
-	why = open_key(&app);
+	log_to((enum log_to)first->conf.global.log_to, first->conf.global.log_path);
+	close(CHILD_FD_SECRETS);
+	app.conf = &first->conf;
+	app.reload.fits = fits;
+	app.reload.taken = taken;
+	app.reload.arg = &app;
+	why = open_key(&app, first);
+	secrets_wipe(&first->secrets);
+	confine_push(app.conf, why == NULL);
+	held_init(&app.reload.place, first);
+	reload_start(&app.reload, CHILD_FD_CONTROL);
 	if (why != NULL) {
-		confine_push(&app.conf, false);
 		log_info("there is no push: %s", why);
-		wait_for_end();
+		wait_for_end(&app);
 	}
-	confine_push(&app.conf, true);
-	if (app.conf.push.unsafe_loopback_port != 0)
+	if (app.conf->push.unsafe_loopback_port != 0)
 		log_warn("push_unsafe_loopback_port is set: every push goes to 127.0.0.1:%u, none to a real service",
-			 app.conf.push.unsafe_loopback_port);
-	(void)snprintf(path, sizeof path, "%s/" PLACE_STORE_SOCK, app.conf.global.run_dir);
+			 app.conf->push.unsafe_loopback_port);
+	(void)snprintf(path, sizeof path, "%s/" PLACE_STORE_SOCK, app.conf->global.run_dir);
 	app.store = ask_new(path, PATIENCE_MS);
 	app.subscription = ask_new(path, PATIENCE_MS);
-	app.sender = sender_new(app.conf.push.ca_file, app.conf.push.unsafe_loopback_port);
+	(void)snprintf(ca_file, sizeof ca_file, "%s", app.conf->push.ca_file);
+	app.sender = sender_new(ca_file, app.conf->push.unsafe_loopback_port);
 	if (app.store == NULL || app.subscription == NULL)
 		fatal("no memory, or the path %s is too long for a socket", path);
 	log_info("ready");

@@ -91,7 +91,7 @@ static const char *send_one(struct app *app, const struct st_push_is *m, enum pu
 	*outcome = PUSH_REFUSED;
 	payload_write(&text, m);
 	if (!endpoint_host(m->endpoint, host) ||
-	    !endpoint_allowed(host, app->conf.global.push_hosts, app->conf.global.push_hosts_n))
+	    !endpoint_allowed(host, app->conf->global.push_hosts, app->conf->global.push_hosts_n))
 		return "its endpoint is not of a push service that is allowed here";
 	if (m->p256dh.n != sizeof to.point || m->auth.n != sizeof to.auth || !topic_plain(m->topic))
 		return "its keys are none";
@@ -111,7 +111,7 @@ static const char *send_one(struct app *app, const struct st_push_is *m, enum pu
 /* As many as may be on their way. */
 static void fetch(struct app *app, uint64_t now)
 {
-	while (now >= app->next_at && sender_busy(app->sender) + app->nuntold < SEND_MOST) {
+	while (!app->leaving && now >= app->next_at && sender_busy(app->sender) + app->nuntold < SEND_MOST) {
 		struct st_push_next ask = {0};
 		struct st_push_is m;
 		enum err e = st_call_push_next(app->store, &ask, NULL, &m, NULL);
@@ -161,6 +161,8 @@ static int patience(const struct app *app, uint64_t now)
 		due = app->subscribe_at;
 	if (app->nuntold > 0 && now + RETRY_MS < due)
 		due = now + RETRY_MS;
+	if (app->leaving && due > now + RETRY_MS)
+		due = now + RETRY_MS;
 	if (due > now)
 		return due - now > WAIT_MOST_MS ? WAIT_MOST_MS : (int)(due - now);
 	/* As many as may be are on their way: their end is what is waited for. */
@@ -180,8 +182,10 @@ void post_turn(struct app *app)
 				   {.fd = app->subscribed ? ask_fd(app->subscription) : -1, .events = POLLIN}};
 	unsigned n = others[1].fd >= 0 ? 2 : 1;
 	sender_turn(app->sender, patience(app, timer_ms()), others, n);
-	if (others[0].revents != 0)
+	if (others[0].revents != 0 && !reload_hear(&app->reload, NULL))
 		_exit(0); /* sandboxd is gone */
+	if (app->leaving && sender_busy(app->sender) + app->nuntold == 0)
+		_exit(0);
 	if (n == 2 && others[1].revents != 0)
 		hear(app);
 }

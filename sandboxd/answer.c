@@ -1,5 +1,5 @@
 /*
- * One function for each message that the steward or the gateway may send (gen/sandbox_msg_on.h), called only
+ * One function for each message that a child may send (gen/sandbox_msg_on.h), called only
  * after the permitted-state check and a complete decode. Each says why obeying it is safe, the sender being
  * taken over by an attacker. Then the messages in the other direction.
  */
@@ -17,7 +17,7 @@ static void open_at_gateway(struct app *app, const struct box *b)
 {
 	uint8_t frame[SBX_MAX_OPEN];
 	const struct sbx_open m = {.run = b->run, .tenant = b->tenant};
-	monitor_send(&app->child[CHILD_GATEWAY].from, frame, sbx_put_open(frame, sizeof frame, 0, &m), b->listener);
+	monitor_send(&app->child[CHILD_GATEWAY].from, frame, sbx_put_open(frame, sizeof frame, 0, &m), &b->listener, 1);
 }
 
 /*
@@ -36,7 +36,9 @@ void sbx_on_hello(struct sbx_from *from, uint64_t op, const struct sbx_hello *m,
 	}
 	uint8_t frame[SBX_MAX_WELCOME];
 	const struct sbx_welcome answer = {.version = SBX_VERSION, .slots = app->boxes.slots};
-	monitor_send(from, frame, sbx_put_welcome(frame, sizeof frame, op, &answer), -1);
+	monitor_send(from, frame, sbx_put_welcome(frame, sizeof frame, op, &answer), NULL, 0);
+	app->told = from->conn.role == SBX_ROLE_FCGI ? 0 : app->told; /* who serves, it is told next */
+	reload_greeted(app, from->child);
 	for (uint32_t i = 0; i < app->boxes.slots && from->conn.role == SBX_ROLE_GATEWAY; i++)
 		if (app->boxes.v[i].listener >= 0 && app->boxes.v[i].alive_once)
 			open_at_gateway(app, &app->boxes.v[i]);
@@ -112,10 +114,19 @@ void sbx_on_list(struct sbx_from *from, uint64_t op, const struct sbx_list *m, i
 					    .phase = b->state == SANDBOX_QUARANTINED ? 3
 						     : b->state == SANDBOX_EXITED    ? 2
 										     : 1};
-		monitor_send(from, frame, sbx_put_box(frame, sizeof frame, op, &box), b->result);
+		monitor_send(from, frame, sbx_put_box(frame, sizeof frame, op, &box), &b->result, 1);
 		listed.count++;
 	}
-	monitor_send(from, frame, sbx_put_listed(frame, sizeof frame, op, &listed), -1);
+	monitor_send(from, frame, sbx_put_listed(frame, sizeof frame, op, &listed), NULL, 0);
+}
+
+/* Safe: counts a child's word about what all of them were given. At worst an attacker keeps the configuration as it is.
+ */
+void sbx_on_loaded(struct sbx_from *from, uint64_t op, const struct sbx_loaded *m, int *fds)
+{
+	(void)op;
+	(void)fds;
+	reload_heard(from->app, from->child, m);
 }
 
 /* The other direction: what became of a box, to the steward; its listener, to the gateway. */
@@ -130,7 +141,7 @@ void answer_tell(void *arg, enum box_news what, const struct box *b)
 		return;
 	case NEWS_CLOSED:
 		n = sbx_put_close(frame, sizeof frame, 0, &(struct sbx_close){.run = b->run});
-		monitor_send(&app->child[CHILD_GATEWAY].from, frame, n, -1);
+		monitor_send(&app->child[CHILD_GATEWAY].from, frame, n, NULL, 0);
 		return;
 	case NEWS_SPAWNED:
 		n = sbx_put_spawned(frame, sizeof frame, b->op, &(struct sbx_spawned){.run = b->run, .kind = b->kind});
@@ -157,5 +168,5 @@ void answer_tell(void *arg, enum box_news what, const struct box *b)
 		n = sbx_put_gone(frame, sizeof frame, b->op,
 				 &(struct sbx_gone){.run = b->run, .kind = b->kind, .clean = b->clean});
 	}
-	monitor_send(&app->child[CHILD_STEWARD].from, frame, n, -1);
+	monitor_send(&app->child[CHILD_STEWARD].from, frame, n, NULL, 0);
 }

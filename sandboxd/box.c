@@ -3,9 +3,9 @@
  * never by number. Trusts its callers to have checked limits and names.
  */
 #include "sandboxd/box.h"
+#include "lib/clock.h"
 #include "lib/die.h"
-#include "lib/num.h"
-#include "lib/own.h"
+#include "lib/own_fd.h"
 #include "lib/place.h"
 #include <errno.h>
 #include <poll.h>

@@ -2,8 +2,8 @@
  * The parent's half of making a box: groups, clone3, the id maps, and the child's notes. Takes from the child
  * only fixed-size notes and the listener; the child is our own code until it says that exec is next.
  */
-#include "lib/chan.h"
-#include "lib/own.h"
+#include "lib/own_fd.h"
+#include "lib/packet.h"
 #include "lib/place.h"
 #include "lib/wire.h"
 #include "sandboxd/box.h"

@@ -1,6 +1,6 @@
 /* Groups of boxes; see box_cg.h. Reads only the kernel's own files. */
 #include "sandboxd/box_cg.h"
-#include "lib/own.h"
+#include "lib/own_fd.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,10 +3,10 @@
  * builds the walls in order, gives up being root, and becomes the runner. Trusts sandboxd, whose memory it
  * shares a copy of; runs nothing else. Every step is required: one that fails ends the child with a note.
  */
-#include "lib/chan.h"
+#include "lib/clock.h"
 #include "lib/filter.h"
-#include "lib/num.h"
-#include "lib/own.h"
+#include "lib/own_fd.h"
+#include "lib/packet.h"
 #include "lib/place.h"
 #include "lib/wire.h"
 #include "sandboxd/box_cg.h"

@@ -4,9 +4,9 @@
  * foreign exists in the box, so that no name it uses can have been prepared by somebody else. Never follows
  * a path that a caller or an agent named.
  */
-#include "lib/chan.h"
-#include "lib/num.h"
-#include "lib/own.h"
+#include "lib/clock.h"
+#include "lib/own_fd.h"
+#include "lib/packet.h"
 #include "lib/wire.h"
 #include "sandboxd/box_plan.h"
 #include <errno.h>

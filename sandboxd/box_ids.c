@@ -4,8 +4,8 @@
  * that they vanish by themselves when it changes to the agent's uid, and the bounding set is empty, so that
  * nothing brings them back.
  */
-#include "lib/num.h"
-#include "lib/own.h"
+#include "lib/clock.h"
+#include "lib/own_fd.h"
 #include "sandboxd/box_plan.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
  * controllers are switched on in its parent, and a process in a group of its own that was delegated to it
  * (a systemd unit) first moves to a leaf below that.
  */
-#include "lib/num.h"
-#include "lib/own.h"
+#include "lib/clock.h"
+#include "lib/own_fd.h"
 #include "sandboxd/box_cg.h"
 #include <dirent.h>
 #include <errno.h>

@@ -4,10 +4,10 @@
  */
 #include "sandboxd/children.h"
 #include "gen/sandbox_msg.h"
-#include "lib/chan.h"
+#include "lib/clock.h"
 #include "lib/die.h"
-#include "lib/num.h"
-#include "lib/own.h"
+#include "lib/own_fd.h"
+#include "lib/packet.h"
 #include "lib/place.h"
 #include "sandboxd/app.h"
 #include <fcntl.h>
@@ -27,13 +27,14 @@
 enum { PAUSE_FIRST = 100, PAUSE_MOST = 5000, LIVED_WELL = 10000, FD_SPARE = 64, BACKLOG = 512 };
 
 const struct child_row child_rows[CHILD__COUNT] = {
-    [CHILD_STORED] = {"stored", "pinfold-stored", true, -1, LISTENER_STORE, LISTENER_ADMIN, CHILD_UP_STORED},
+    [CHILD_STORED] = {"stored", "pinfold-stored", true, SBX_ROLE_STORED, LISTENER_STORE, LISTENER_ADMIN,
+		      CHILD_UP_STORED},
     [CHILD_GATEWAY] = {"gateway", "pinfold-gateway", true, SBX_ROLE_GATEWAY, LISTENER_NONE, LISTENER_NONE,
 		       CHILD_UP_GATEWAY},
-    [CHILD_FCGI] = {"fcgi", "pinfold-fcgi", true, -1, LISTENER_FCGI, LISTENER_NONE, 0},
+    [CHILD_FCGI] = {"fcgi", "pinfold-fcgi", true, SBX_ROLE_FCGI, LISTENER_FCGI, LISTENER_NONE, 0},
     [CHILD_STEWARD] = {"steward", "pinfold-steward", true, SBX_ROLE_STEWARD, LISTENER_NONE, LISTENER_NONE,
 		       CHILD_UP_STEWARD},
-    [CHILD_PUSH] = {"push", "pinfold-push", true, -1, LISTENER_NONE, LISTENER_NONE, 0},
+    [CHILD_PUSH] = {"push", "pinfold-push", true, SBX_ROLE_PUSH, LISTENER_NONE, LISTENER_NONE, 0},
 };
 
 static const char *socket_path(char out[200], const char *name)
@@ -120,30 +121,22 @@ static void become(const struct app *app, const struct child_row *row, int fds[C
 	fatal("cannot run %s: %m", program);
 }
 
-/* Both ends of the child's control descriptor; ours never blocks and is kept in the child's record. */
-static int make_control(struct app *app, struct child *c)
-{
-	int ends[2];
-	bool talks = c->row->channel >= 0;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-		return -1;
-	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 &&
-	    (!talks || monitor_open(&c->from, app, c, (uint8_t)c->row->channel, ends[0]))) {
-		c->control = talks ? -1 : ends[0];
-		return ends[1];
-	}
-	close(ends[0]);
-	close(ends[1]);
-	return -1;
-}
-
 static bool start(struct app *app, struct child *c)
 {
-	own_fd int theirs = make_control(app, c), secrets = settings_secrets(&app->conf, c->row->name);
-	own_fd int group = cg_daemon(&app->boxes.cg, c->row->name);
-	if (theirs < 0 || secrets < 0 || group < 0)
+	int ends[2] = {-1, -1};
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return false;
-	int fds[CHILD_FD__FIRST_FREE] = {-1, -1, -1, theirs, app->conf_fd, secrets, -1, -1}, pidfd = -1;
+	own_fd int theirs = ends[1];
+	own_fd int group = cg_daemon(&app->boxes.cg, c->row->name);
+	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0 || !monitor_open(&c->from, app, c, c->row->role, ends[0])) {
+		close(ends[0]);
+		return false;
+	}
+	if (group < 0)
+		return false;
+	int fds[CHILD_FD__FIRST_FREE] = {-1, -1, -1, theirs, app->given.conf, app->given.secrets[c->row - child_rows],
+					 -1, -1},
+	    pidfd = -1;
 	if (c->row->listen != LISTENER_NONE)
 		fds[CHILD_FD_LISTEN] = app->listener[c->row->listen];
 	if (c->row->admin != LISTENER_NONE)
@@ -166,10 +159,8 @@ static bool start(struct app *app, struct child *c)
 static void forget(struct app *app, struct child *c)
 {
 	monitor_close(&c->from);
-	int *fds[] = {&c->pidfd, &c->control};
-	for (size_t i = 0; i < 2; i++)
-		if (*fds[i] >= 0)
-			close(steal_fd(fds[i]));
+	if (c->pidfd >= 0)
+		close(steal_fd(&c->pidfd));
 	c->pid = 0;
 	cg_daemon_kill(&app->boxes.cg, c->row->name); /* what it started */
 }
@@ -183,19 +174,15 @@ static void later(struct child *c, uint64_t now)
 /* The public side says who is missing when it is asked whether the service is ready. */
 static void tell_who_serves(struct app *app)
 {
-	struct child *fcgi = &app->child[CHILD_FCGI];
-	uint8_t up = 0;
-	for (int i = 0; i < CHILD__COUNT; i++) {
-		const struct child *c = &app->child[i];
-		if (c->pid != 0 && (c->row->channel < 0 || c->from.conn.state == SBX_STATE_READY))
-			up |= c->row->up;
-	}
-	if (fcgi->pid == 0 || (up == app->told && fcgi->pid == app->told_to))
+	uint8_t frame[SBX_MAX_UP];
+	struct sbx_up m = {0};
+	for (int i = 0; i < CHILD__COUNT; i++)
+		if (app->child[i].pid != 0 && app->child[i].from.conn.state == SBX_STATE_READY)
+			m.who |= app->child[i].row->up;
+	if (m.who == app->told)
 		return;
-	if (write(fcgi->control, &up, 1) == 1) {
-		app->told = up;
-		app->told_to = fcgi->pid;
-	}
+	app->told = m.who;
+	monitor_send(&app->child[CHILD_FCGI].from, frame, sbx_put_up(frame, sizeof frame, 0, &m), NULL, 0);
 }
 
 uint64_t children_tick(struct app *app, uint64_t now)
@@ -204,11 +191,8 @@ uint64_t children_tick(struct app *app, uint64_t now)
 	for (int i = 0; i < CHILD__COUNT && app->stop == STOP_NO; i++) {
 		struct child *c = &app->child[i];
 		if (c->row == NULL) /* the first time */
-			*c = (struct child){.row = &child_rows[i],
-					    .pidfd = -1,
-					    .control = -1,
-					    .from.source.fd = -1,
-					    .pause_ms = PAUSE_FIRST};
+			*c = (struct child){
+			    .row = &child_rows[i], .pidfd = -1, .from.source.fd = -1, .pause_ms = PAUSE_FIRST};
 		if (c->pid == 0 && now >= c->restart_at && !start(app, c)) {
 			log_error("cannot start %s: %m", c->row->program);
 			forget(app, c);

@@ -18,7 +18,7 @@ struct app;
 struct child_row {
 	const char *name, *program; /* name: also its role in the configuration and its group */
 	bool shared;                /* is in the group that reaches stored */
-	int channel;                /* SBX_ROLE_ of its channel; -1: it is not read, and says when sandboxd is gone */
+	uint8_t role;               /* SBX_ROLE_ of its channel */
 	enum listener listen, admin;
 	uint8_t up; /* its bit of enum child_up */
 };
@@ -27,8 +27,8 @@ extern const struct child_row child_rows[CHILD__COUNT];
 
 struct child {
 	const struct child_row *row;
-	pid_t pid;          /* 0: not running */
-	int pidfd, control; /* control: our end where nothing is read */
+	pid_t pid; /* 0: not running */
+	int pidfd;
 	struct sbx_from from;
 	uint64_t started_at, restart_at; /* timer_ms */
 	uint32_t pause_ms;

@@ -4,7 +4,7 @@
  */
 #include "sandboxd/folders.h"
 #include "lib/die.h"
-#include "lib/own.h"
+#include "lib/own_fd.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>

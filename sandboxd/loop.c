@@ -1,7 +1,7 @@
 /* The event loop; see loop.h. Trusts nothing it reads, since it reads nothing. */
 #include "sandboxd/loop.h"
+#include "lib/clock.h"
 #include "lib/die.h"
-#include "lib/num.h"
 #include <errno.h>
 #include <sys/epoll.h>
 

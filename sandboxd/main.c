@@ -6,24 +6,26 @@
  *   3. Makes the folders and sockets, refusing any path that somebody else could have prepared.
  *   4. Finds the cgroup trees, kills what an earlier life left there, and builds one box that runs nothing. If a
  *      wall is missing it says which and ends: there is no way to run with fewer.
- *   5. Starts stored, gateway, fcgi and steward, each as its own uid with exactly its descriptors, and starts a
+ *   5. Starts stored, gateway, fcgi, steward and push, each as its own uid with exactly its descriptors, and starts a
  *      dead one again.
  *   6. Makes boxes when the steward asks (answer.c), passes each work box's listener to the gateway, tells the
  *      steward when a box has ended, and destroys it.
- *   7. On SIGTERM: steward, then boxes, then the others; removes what it made.
+ *   7. On SIGHUP: has the configuration read once more and every child asked, and brings it into force, or not
+ * (reload.c).
+ *   8. On SIGTERM: steward, then boxes, then the others; removes what it made.
  *
  * One thread, one event loop, no waiting: everything slow happens in a child. It never parses anything that a
  * caller or an agent wrote: ids are labels, numbers are bounded, uploads and results pass as descriptors. When
  * it dies, everything dies with it (death signals, pid namespaces, ends of pipes).
  */
 #include "gen/seccomp.h"
+#include "lib/clock.h"
 #include "lib/die.h"
 #include "lib/filter.h"
 #include "lib/landlock.h"
-#include "lib/num.h"
-#include "lib/own.h"
+#include "lib/own_fd.h"
 #include "lib/place.h"
-#include "lib/secret.h"
+#include "lib/wipe.h"
 #include "sandboxd/app.h"
 #include "sandboxd/folders.h"
 #include <errno.h>
@@ -118,7 +120,8 @@ static void reap(struct app *app)
 		siginfo_t info = {0};
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
 			return;
-		if (!boxes_reap(&app->boxes, info.si_pid) && !children_reap(app, info.si_pid))
+		if (!boxes_reap(&app->boxes, info.si_pid) && !children_reap(app, info.si_pid) &&
+		    !reload_reap(app, info.si_pid))
 			waitpid(info.si_pid, NULL, WNOHANG);
 	}
 }
@@ -132,6 +135,8 @@ static void on_signal(void *owner, uint32_t events)
 		return;
 	if (s.ssi_signo == SIGCHLD)
 		reap(app);
+	else if (s.ssi_signo == SIGHUP)
+		reload_begin(app);
 	else if (app->stop == STOP_NO)
 		stop_begin(app);
 }
@@ -141,6 +146,7 @@ static void catch_signals(struct app *app)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
@@ -232,7 +238,9 @@ int main(int argc, char **argv)
 	(void)argv;
 	start_clean(argc);
 	app.pid = getpid();
-	app.conf_fd = settings_load(&app.conf);
+	if (!given_open(&app.given))
+		fatal("cannot make descriptors: %m");
+	settings_load(&app.conf, &app.given);
 	make_folders(&app.conf);
 	if (app.conf.global.log_to == LOG_TO_FILE)
 		open_log(app.conf.global.log_path);
@@ -244,9 +252,10 @@ int main(int argc, char **argv)
 	manager_tell("READY=1");
 	while (app.stop != STOP_DONE) {
 		uint64_t now = timer_ms();
-		const uint64_t next[] = {boxes_tick(&app.boxes, now), children_tick(&app, now), stop_tick(&app, now)};
+		const uint64_t next[] = {boxes_tick(&app.boxes, now), children_tick(&app, now), stop_tick(&app, now),
+					 reload_tick(&app, now)};
 		uint64_t until = 0;
-		for (size_t i = 0; i < 3; i++)
+		for (size_t i = 0; i < 4; i++)
 			if (next[i] != 0 && (until == 0 || next[i] < until))
 				until = next[i];
 		if (app.stop != STOP_DONE)

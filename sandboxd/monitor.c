@@ -1,11 +1,11 @@
 /*
- * Receives packets from the steward and the gateway and gives them to the generated dispatcher, which checks
- * number, role, state, descriptors and every field before answer.c sees a struct. Trusts neither process.
+ * Receives packets from the children and gives them to the generated dispatcher, which checks
+ * number, role, state, descriptors and every field before answer.c sees a struct. Trusts none of them.
  */
 #include "sandboxd/monitor.h"
 #include "gen/sandbox_msg_on.h"
-#include "lib/chan.h"
 #include "lib/die.h"
+#include "lib/packet.h"
 #include "sandboxd/app.h"
 #include <errno.h>
 #include <string.h>
@@ -62,12 +62,12 @@ bool monitor_open(struct sbx_from *from, struct app *app, struct child *child, u
 	       loop_add(&app->loop, &from->source, fd, EPOLLIN, receive, from);
 }
 
-void monitor_send(struct sbx_from *from, const uint8_t *frame, size_t n, int fd)
+void monitor_send(struct sbx_from *from, const uint8_t *frame, size_t n, const int *fds, int nfds)
 {
 	if (from->source.fd < 0 || from->conn.state != SBX_STATE_READY)
 		return; /* it learns everything by HELLO and LIST */
 	if (n == 0)
 		panic("a message of ours does not fit");
-	if (chan_send(from->source.fd, frame, n, &fd, fd >= 0 ? 1 : 0) != 0 && errno != EPIPE && errno != ECONNRESET)
+	if (chan_send(from->source.fd, frame, n, fds, nfds) != 0 && errno != EPIPE && errno != ECONNRESET)
 		monitor_fail(from, errno == EAGAIN ? "it does not read" : strerror(errno));
 }

@@ -1,5 +1,5 @@
 /*
- * The channels to the steward and the gateway: the only place where sandboxd reads messages. What is sent
+ * The channels to the children: the only place where sandboxd reads messages. What is sent
  * never blocks: the socket's buffer is large, and a child that leaves it full is restarted.
  */
 #ifndef SANDBOXD_MONITOR_H
@@ -23,8 +23,8 @@ struct sbx_from {
 /* fd is taken over. False with errno. */
 bool monitor_open(struct sbx_from *from, struct app *app, struct child *child, uint8_t role, int fd);
 void monitor_close(struct sbx_from *from);
-/* Sends n encoded bytes with a duplicate of fd (-1: none), if the peer has said HELLO. */
-void monitor_send(struct sbx_from *from, const uint8_t *frame, size_t n, int fd);
+/* Sends n encoded bytes with duplicates of the descriptors, if the peer has said HELLO. */
+void monitor_send(struct sbx_from *from, const uint8_t *frame, size_t n, const int *fds, int nfds);
 /* A violation: the channel is closed, its child killed (and so restarted), a line is written. */
 void monitor_fail(struct sbx_from *from, const char *why);
 #endif

@@ -1,15 +1,15 @@
 /*
  * Gets the configuration without reading it: a child that has given up root parses the files and writes
  * messages into a memfd, which is sealed when the child is dead. Trusts the files' author (root) only within
- * the rules checked here. Secrets are bytes that are copied from files into a pipe, never looked at.
+ * the rules checked here. Secrets are bytes that are copied from files, never looked at.
  */
 #include "sandboxd/settings.h"
-#include "lib/chan.h"
+#include "lib/clock.h"
 #include "lib/die.h"
-#include "lib/num.h"
-#include "lib/own.h"
+#include "lib/own_fd.h"
+#include "lib/packet.h"
 #include "lib/place.h"
-#include "lib/secret.h"
+#include "lib/wipe.h"
 #include "lib/wire.h"
 #include "sandboxd/folders.h"
 #include <errno.h>
@@ -27,14 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-	NOBODY = 65534,
-	PARSE_MS = 10000,
-	PIPE_ROOM = 512 * 1024,
-	BOXES_MAX = 1024,
-	UID_LOWEST = 1000,
-	CONF_MOST = 32 << 20
-};
+enum { NOBODY = 65534, PARSE_MS = 10000, BOXES_MAX = 1024, UID_LOWEST = 1000, CONF_MOST = 32 << 20 };
 
 /* Nothing of the configuration is known yet, so the child becomes nobody; the group of the folder, unless it
  * is root's, lets it read files that others may not. */
@@ -139,7 +132,6 @@ static bool in_range(uint32_t id, const struct cf_global *g)
 
 static void check(const struct settings *c)
 {
-	static const char *const needed[] = {"stored", "gateway", "fcgi", "steward", "push"};
 	const struct cf_global *g = &c->global;
 	if (strcmp(g->run_dir, place_dir(PLACE_RUN)) != 0 || strcmp(g->state_dir, place_dir(PLACE_STATE)) != 0 ||
 	    strcmp(g->log_dir, place_dir(PLACE_LOG)) != 0 || strcmp(g->libexec_dir, place_dir(PLACE_LIBEXEC)) != 0)
@@ -152,29 +144,28 @@ static void check(const struct settings *c)
 	if (g->web_gid == 0 || c->shared_gid == 0 || in_range(g->web_gid, g) || in_range(c->shared_gid, g) ||
 	    in_range(NOBODY, g))
 		unfit("the web server's and the shared group must be neither root's nor in the range of box uids");
-	for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-		const struct cf_role *r = settings_role(c, needed[i]);
+	for (int i = 0; i < CHILD__COUNT; i++) {
+		const char *name = child_rows[i].name;
+		const struct cf_role *r = settings_role(c, name);
 		if (r == NULL)
-			unfit("the configuration has no user for %s", needed[i]);
+			unfit("the configuration has no user for %s", name);
 		if (r->uid == 0 || r->gid == 0)
-			unfit("%s must not run as root; give it a user of its own", needed[i]);
+			unfit("%s must not run as root; give it a user of its own", name);
 		if (r->uid == NOBODY) /* what the parser is, and what other services may be */
-			unfit("%s must not run as nobody; give it a user of its own", needed[i]);
+			unfit("%s must not run as nobody; give it a user of its own", name);
 		if (in_range(r->uid, g) || in_range(r->gid, g))
-			unfit("the user of %s (%u) is in the range of box uids; move box_uid_base", needed[i], r->uid);
-		for (size_t j = 0; j < i; j++)
-			if (settings_role(c, needed[j])->uid == r->uid)
-				unfit("%s and %s have the same user; give each its own", needed[j], needed[i]);
+			unfit("the user of %s (%u) is in the range of box uids; move box_uid_base", name, r->uid);
+		for (int j = 0; j < i; j++)
+			if (settings_role(c, child_rows[j].name)->uid == r->uid)
+				unfit("%s and %s have the same user; give each its own", child_rows[j].name, name);
 	}
-	for (uint32_t i = 0; i < c->nsecrets; i++)
-		if (c->secrets[i].name[0] == '.' || c->secrets[i].name[0] == '\0' ||
-		    strchr(c->secrets[i].name, '/') != NULL)
-			unfit("a secret's name must be a plain file name");
 }
 
-/* Copies one secret's frame into the pipe; NULL, or what is wrong with its file. */
+/* Copies one secret's frame; NULL, or what is wrong with its file. */
 static const char *copy_secret(int dir, const struct cf_secret *s, int to)
 {
+	if (s->name[0] == '.' || s->name[0] == '\0' || strchr(s->name, '/') != NULL)
+		return "must have a plain file name";
 	own_fd int fd = openat(dir, s->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 	if (fd < 0 && errno == ENOENT)
@@ -205,61 +196,54 @@ static const char *copy_secret(int dir, const struct cf_secret *s, int to)
 					  : NULL;
 }
 
-static int secrets_of(const struct settings *c, const char *role,
-		      void (*refuse)(const char *fmt, ...) __attribute__((format(printf, 1, 2))))
+/* Fills each child's. */
+static void read_secrets(const struct settings *c, const struct given *g)
 {
 	char path[512];
 	snprintf(path, sizeof path, "%s/secrets", place_dir(PLACE_SYSCONF));
 	own_fd int dir = folder_check(path);
 	struct stat st;
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-		return -1;
-	own_fd int reader = ends[0], writer = ends[1];
-	if (fcntl(writer, F_SETPIPE_SZ, PIPE_ROOM) < 0 || fcntl(reader, F_SETFL, 0) != 0)
-		return -1;
 	if (dir >= 0 && fstat(dir, &st) == 0 && (st.st_mode & 077) != 0) {
 		log_warn("%s was open to others (mode %04o); narrowed to 0700", path, st.st_mode & 07777u);
 		if (fchmod(dir, 0700) != 0)
-			return -1;
+			unfit("%s cannot be narrowed to 0700: %m", path);
 	}
 	for (uint32_t i = 0; i < c->nsecrets; i++) {
 		const struct cf_secret *s = &c->secrets[i];
-		const char *why = strcmp(s->role, role) == 0 ? copy_secret(dir, s, writer) : NULL;
-		if (why == NULL)
-			continue;
-		if (s->least > 0)
-			refuse(
-			    "the secret %s/%s %s: remove it and run pinfold setup, which makes one (%s needs %u bytes)",
-			    path, s->name, why, role, s->least);
-		else
-			refuse("the secret %s/%s %s", path, s->name, why);
-		return -1;
+		const char *why = NULL;
+		for (int k = 0; k < CHILD__COUNT && why == NULL; k++)
+			if (strcmp(s->role, child_rows[k].name) == 0)
+				why = copy_secret(dir, s, g->secrets[k]);
+		if (why != NULL)
+			unfit("the secret %s/%s %s%s", path, s->name, why,
+			      s->least > 0 ? ": remove it and run pinfold setup, which makes one" : "");
 	}
-	return steal_fd(&reader);
 }
 
-int settings_secrets(const struct settings *c, const char *role)
+bool given_open(struct given *g)
 {
-	return secrets_of(c, role, log_error);
+	bool ok = (g->conf = bundle_new("pinfold-conf")) >= 0;
+	for (int i = 0; i < CHILD__COUNT; i++)
+		ok = (g->secrets[i] = bundle_new("secrets")) >= 0 && ok;
+	return ok;
 }
 
-int settings_load(struct settings *c)
+void given_close(struct given *g)
 {
-	int fd = bundle_new("pinfold-conf");
-	if (fd < 0)
-		fatal("memfd_create: %m");
-	parse(fd);
-	if (!bundle_seal(fd))
-		fatal("cannot seal the configuration: %m");
-	if (!decode(c, fd))
+	chan_close_fds(&g->conf, 1);
+	chan_close_fds(g->secrets, CHILD__COUNT);
+}
+
+void settings_load(struct settings *c, const struct given *g)
+{
+	parse(g->conf);
+	if (!decode(c, g->conf))
 		unfit("pinfold-conf wrote what cannot be read; is it from another version?");
 	check(c);
-	for (uint32_t i = 0; i < c->nroles; i++) {
-		int secrets = secrets_of(c, c->roles[i].name, unfit);
-		if (secrets < 0)
-			fatal("cannot read the secrets: %m");
-		close(secrets);
-	}
-	return fd;
+	read_secrets(c, g);
+	bool sealed = bundle_seal(g->conf);
+	for (int i = 0; i < CHILD__COUNT; i++)
+		sealed = bundle_seal(g->secrets[i]) && sealed;
+	if (!sealed)
+		fatal("cannot seal what the daemons are given: %m");
 }

@@ -2,6 +2,7 @@
 #ifndef SANDBOXD_SETTINGS_H
 #define SANDBOXD_SETTINGS_H
 #include "gen/conf_msg.h"
+#include "sandboxd/children.h"
 
 enum { SETTINGS_ROLES = 5, SETTINGS_SECRETS = 64 };
 
@@ -14,10 +15,17 @@ struct settings {
 	uint8_t *storage;
 };
 
-/* Fills s and returns the sealed memfd that every child gets too. */
-int settings_load(struct settings *s);
+/* What children are given, each a sealed memfd: the configuration, and each child's secrets as lib/secret.h says. One
+ * that is started again is given the same, whatever became of the files. */
+struct given {
+	int conf, secrets[CHILD__COUNT];
+};
+
+/* Makes what settings_load() fills; false with errno. given_close() in any case. */
+bool given_open(struct given *g);
+void given_close(struct given *g);
+/* Reads the files into s and g, or ends the program with what is wrong. */
+void settings_load(struct settings *s, const struct given *g);
 /* NULL: there is none of that name. */
 const struct cf_role *settings_role(const struct settings *s, const char *name);
-/* A pipe, full and closed for writing, with the secrets of this role as lib/secret.h says. -1 after logging. */
-int settings_secrets(const struct settings *s, const char *role);
 #endif

@@ -1,7 +1,7 @@
 /* The phases of a clean stop; see app.h. What does not end in its time is killed with all it started. */
+#include "lib/clock.h"
 #include "lib/die.h"
-#include "lib/num.h"
-#include "lib/own.h"
+#include "lib/own_fd.h"
 #include "sandboxd/app.h"
 #include <signal.h>
 #include <stddef.h>

@@ -9,9 +9,9 @@
 #include "gen/reasons.h"
 #include "lib/ask.h"
 #include "lib/buf.h"
-#include "lib/conf.h"
 #include "lib/hist.h"
 #include "lib/names.h"
+#include "lib/reload.h"
 #include "lib/secret.h"
 #include "steward/checks.h"
 #include "steward/judge.h"
@@ -95,6 +95,7 @@ struct run {
 	bool frozen;
 	bool revoked, cancelled, restart;
 	uint64_t cancel_at; /* timer_ms */
+	struct held *under; /* the configuration with which it began, and in it: */
 	const struct cf_agent *agent;
 	const struct conf_tenant *conf_tenant;
 	char model[129], profile[129];
@@ -132,8 +133,8 @@ struct stray {
 };
 
 struct app {
-	struct conf conf;
-	struct secrets secrets;
+	struct reload reload;
+	const struct conf *conf; /* in force */
 	const struct secret *run_key;
 	int control;
 	uint32_t slots;

@@ -34,12 +34,11 @@ static void send_packet(struct app *app, const uint8_t *p, size_t n, const int *
 void control_start(struct app *app)
 {
 	struct timeval patience = {.tv_sec = SEND_SECONDS};
-	uint8_t frame[SBX_MAX_HELLO];
+	uint8_t frame[SBX_MAX_LIST];
 	app->control = CHILD_FD_CONTROL;
 	if (setsockopt(app->control, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0)
 		fatal("descriptor %d is not sandboxd's pipe: %m", app->control);
-	struct sbx_hello hello = {.version = SBX_VERSION};
-	send_packet(app, frame, sbx_put_hello(frame, sizeof frame, 0, &hello), NULL, 0);
+	reload_start(&app->reload, app->control);
 	struct sbx_list list = {0};
 	send_packet(app, frame, sbx_put_list(frame, sizeof frame, 0, &list), NULL, 0);
 	while (!app->listed)
@@ -200,6 +199,9 @@ void control_read(struct app *app)
 	if (n == 0 || (n < 0 && errno == ECONNRESET))
 		exit(0);
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n > 0 && wire_peek(frame, (size_t)n, &number, &op) && number != SBX_WELCOME &&
+	    reload_packet(&app->reload, frame, (size_t)n, fds, nfds))
 		return;
 	/* The result that comes with BOX is of a run nobody judges any more. */
 	if (n > 0)

@@ -3,7 +3,8 @@
 #define STEWARD_CONTROL_H
 #include "steward/app.h"
 
-/* HELLO, WELCOME and LIST; ends the program when sandboxd is gone or speaks another version. */
+/* HELLO, WELCOME and LIST, ends the program when sandboxd is gone or
+ * speaks another version. */
 void control_start(struct app *app);
 /* Takes one packet. The end of the pipe ends the program. */
 void control_read(struct app *app);

@@ -35,7 +35,9 @@ bool launch_seal(int fd)
 void launch_forget(void *arg)
 {
 	struct app *app = arg;
-	secrets_wipe(&app->secrets);
+	secrets_wipe(&app->reload.place.now->secrets);
+	if (app->reload.next != NULL)
+		secrets_wipe(&app->reload.next->secrets);
 }
 
 uint32_t launch_check_seconds(const struct run *r)
@@ -60,10 +62,10 @@ static int work_bundle(const struct app *app, const struct run *r)
 	own_fd int fd = bundle_new("upload");
 	bool ok = fd >= 0;
 	pack_sources(fd, r->upload_fd, &ok);
-	pack_request(fd, r, app->conf.global.gateway_port, &ok);
+	pack_request(fd, r, app->conf->global.gateway_port, &ok);
 	pack_tokens(fd, r, app->run_key, &ok);
-	pack_files(fd, r, app->conf.global.gateway_port, &ok);
-	pack_agent(fd, r, app->conf.global.gateway_port, &ok);
+	pack_files(fd, r, app->conf->global.gateway_port, &ok);
+	pack_agent(fd, r, app->conf->global.gateway_port, &ok);
 	pack_go(fd, BOX_WORK, &ok);
 	return ok && bundle_seal(fd) ? steal_fd(&fd) : -1;
 }
@@ -71,13 +73,14 @@ static int work_bundle(const struct app *app, const struct run *r)
 /* Everything between the commit and the first box. */
 static enum err prepare(struct app *app, struct run *r, int request_fd, const char *agent)
 {
-	r->agent = conf_agent(&app->conf, agent);
-	r->conf_tenant = conf_tenant(&app->conf, r->tenant);
+	r->under = held_use(app->reload.place.now);
+	r->agent = conf_agent(app->conf, agent);
+	r->conf_tenant = conf_tenant(app->conf, r->tenant);
 	if (r->agent == NULL)
 		return ERR_AGENT_NOT_ALLOWED;
 	if (r->conf_tenant == NULL)
 		return ERR_TENANT_NOT_FOUND;
-	if (conf_profile(&app->conf, r->profile) == NULL)
+	if (conf_profile(app->conf, r->profile) == NULL)
 		return ERR_CREDENTIAL_UNAVAILABLE;
 	enum err e = request_read(&r->rq, request_fd);
 	if (e != ERR_OK)
@@ -141,7 +144,7 @@ static void start(struct app *app, struct waiting *w)
 static bool may_start(void *arg, const char *tenant)
 {
 	const struct app *app = arg;
-	const struct conf_tenant *t = conf_tenant(&app->conf, tenant);
+	const struct conf_tenant *t = conf_tenant(app->conf, tenant);
 	size_t active = 0;
 	for (size_t i = 0; i < app->nruns; i++)
 		active += strcmp(app->runs[i]->tenant, tenant) == 0;
@@ -152,7 +155,7 @@ static bool may_start(void *arg, const char *tenant)
 static void expire(struct app *app)
 {
 	struct waiting w;
-	uint32_t set = app->conf.global.queue_seconds;
+	uint32_t set = app->conf->global.queue_seconds;
 	int64_t limit = 1000 * (int64_t)(set != 0 ? set : QUEUE_SECONDS), now = (int64_t)timer_ms();
 	struct st_run_state answer;
 	if (timer_ms() < app->expire_at)
@@ -177,7 +180,7 @@ static void expire(struct app *app)
 void launch_queued(struct app *app)
 {
 	struct waiting w;
-	uint32_t most = app->conf.global.max_concurrent_runs;
+	uint32_t most = app->conf->global.max_concurrent_runs;
 	if (tell_quiet(app) || (app->launch_at != 0 && timer_ms() < app->launch_at))
 		return;
 	app->launch_at = 0;

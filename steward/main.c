@@ -51,22 +51,51 @@ static void set_signals(void)
 		fatal("signals cannot be set up: %m");
 }
 
-static void read_secrets(void)
+static const struct secret *key_of(const struct held *h)
 {
-	if (!secrets_read(&app.secrets, CHILD_FD_SECRETS))
-		fatal("the secrets that sandboxd passes on are malformed");
+	const struct secret *key = secrets_find(&h->secrets, conf_run_secret(&h->conf));
+	return key != NULL && key->n >= TOKEN_SECRET_MIN ? key : NULL;
+}
+
+static const char *fits(void *arg, struct held *next, int conf)
+{
+	(void)arg;
+	(void)conf;
+	return key_of(next) != NULL ? NULL : "the secret of run tokens is missing or too short";
+}
+
+/* Runs keep what they began under; secrets are used while one starts alone, so the old ones go at once. */
+static void taken(void *arg, struct held *now, struct held *before)
+{
+	(void)arg;
+	app.conf = &now->conf;
+	app.run_key = key_of(now);
+	secrets_wipe(&before->secrets);
+	app.expire_at = app.launch_at = 0;
+}
+
+static void read_conf(void)
+{
+	const char *why;
+	struct held *h = held_load(CHILD_FD_CONFIG, CHILD_FD_SECRETS, &why);
+	if (h == NULL)
+		fatal("the configuration is not acceptable: %s", why);
+	log_to((enum log_to)h->conf.global.log_to, h->conf.global.log_path);
 	close(CHILD_FD_SECRETS);
-	const char *name = conf_run_secret(&app.conf);
-	app.run_key = secrets_find(&app.secrets, name);
-	if (app.run_key == NULL || app.run_key->n < TOKEN_SECRET_MIN)
+	if (key_of(h) == NULL)
 		fatal("the secret %s is missing or shorter than %d bytes: remove its file and run \"pinfold setup\"",
-		      name, TOKEN_SECRET_MIN);
+		      conf_run_secret(&h->conf), TOKEN_SECRET_MIN);
+	app.conf = &h->conf;
+	app.run_key = key_of(h);
+	app.reload.fits = fits;
+	app.reload.taken = taken;
+	held_init(&app.reload.place, h);
 }
 
 static void open_store(void)
 {
 	char path[200];
-	snprintf(path, sizeof path, "%s/%s", app.conf.global.run_dir, PLACE_STORE_SOCK);
+	snprintf(path, sizeof path, "%s/%s", app.conf->global.run_dir, PLACE_STORE_SOCK);
 	app.store = ask_new(path, STORE_PATIENCE);
 	app.teller = ask_new(path, STORE_PATIENCE);
 	app.subscription = ask_new(path, STORE_PATIENCE);
@@ -149,11 +178,7 @@ int main(void)
 	if (!undumpable())
 		fatal("this process cannot be made undumpable: %m");
 	set_signals();
-	const char *why = conf_load(&app.conf, CHILD_FD_CONFIG);
-	if (why != NULL)
-		fatal("the configuration is not acceptable: %s", why);
-	log_to((enum log_to)app.conf.global.log_to, app.conf.global.log_path);
-	read_secrets();
+	read_conf();
 	if (!digest_start())
 		fatal("OpenSSL does not start: %m");
 	if (!confine(CONFINE_STEWARD, NULL, 0))

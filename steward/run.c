@@ -108,6 +108,7 @@ void run_free(struct app *app, struct run *r)
 	buf_free(&r->claimed);
 	for (size_t i = 0; i < REQUEST_CHECKS; i++)
 		buf_free(&r->checks[i].output);
+	held_done(r->under);
 	free(r);
 }
 

@@ -204,16 +204,22 @@ uint64_t audit_lost(const struct audit *a)
 	return a->lost;
 }
 
+void audit_set(struct audit *a, const struct audit_settings *s)
+{
+	a->redact = s->redact;
+	a->max_bytes = s->max_bytes != 0 ? s->max_bytes : DEFAULT_BYTES;
+	a->file.generations = s->generations != 0 ? s->generations : DEFAULT_GENERATIONS;
+}
+
 struct audit *audit_open(const char *log_dir, const struct audit_settings *s)
 {
 	struct audit *a = calloc(1, sizeof *a);
 	if (a == NULL)
 		fatal("no memory for the audit log");
-	a->redact = s->redact;
-	a->max_bytes = s->max_bytes != 0 ? s->max_bytes : DEFAULT_BYTES;
 	buf_init(&a->text, 16 * AUDIT_LINE_MAX);
 	audit_no_hash(a->hash);
 	audit_file_open(&a->file, log_dir, s->generations != 0 ? s->generations : DEFAULT_GENERATIONS);
+	audit_set(a, s);
 	return a;
 }
 
@@ -316,6 +322,31 @@ static void find_uncommitted(void *with, const char *line, size_t n)
 				u->seq[i] = 0;
 }
 
+static void in_force(struct audit *a, struct txn *t, struct audit_mark *mark, const uint8_t config[32])
+{
+	char digest[SHA256_HEX];
+	hex(config, 32, digest);
+	struct audit_line change = {
+	    .event = AUDIT_CONFIG_CHANGE, .actor = "operator", .v = {{AUDIT_F_DIGEST, .text = digest}}};
+	if (memcmp(mark->config, config, 32) != 0)
+		txn_audit(t, &change);
+	memcpy(mark->config, config, 32);
+	audit_place(a, mark);
+	audit_mark_put(t, mark);
+}
+
+void audit_config(struct audit *a, struct store *store, const uint8_t config[32])
+{
+	struct txn t;
+	struct audit_mark mark = {0};
+	txn_init(&t, store, NULL);
+	(void)audit_mark_get(&t, &mark);
+	in_force(a, &t, &mark, config);
+	if (txn_end(&t, ERR_OK) != ERR_OK)
+		log_warn("that the configuration changed could not be recorded");
+	txn_free(&t);
+}
+
 void audit_start(struct audit *a, struct store *store, const uint8_t config[32])
 {
 	struct found f;
@@ -343,15 +374,7 @@ void audit_start(struct audit *a, struct store *store, const uint8_t config[32])
 			audit_undone(a, now, u.seq[i], 1);
 	write_one(a, now, &(struct audit_line){.event = AUDIT_STORE_START, .actor = "system"});
 	/* Always a transaction of its own: from here on nothing before counts as not committed. */
-	char digest[SHA256_HEX];
-	hex(config, 32, digest);
-	struct audit_line change = {
-	    .event = AUDIT_CONFIG_CHANGE, .actor = "operator", .v = {{AUDIT_F_DIGEST, .text = digest}}};
-	if (memcmp(mark.config, config, 32) != 0)
-		txn_audit(&t, &change);
-	memcpy(mark.config, config, 32);
-	audit_place(a, &mark);
-	audit_mark_put(&t, &mark);
+	in_force(a, &t, &mark, config);
 	if (txn_end(&t, ERR_OK) != ERR_OK)
 		log_warn("the audit log's place could not be recorded");
 	txn_free(&t);

@@ -34,6 +34,10 @@ struct audit_settings {
 /* Opens or makes the file in log_dir, or ends the program with a sentence that names what is wrong with it. */
 struct audit_mark;
 struct audit *audit_open(const char *log_dir, const struct audit_settings *s);
+/* The same settings anew. */
+void audit_set(struct audit *a, const struct audit_settings *s);
+/* Another configuration is in force: written, with a line where it differs. */
+void audit_config(struct audit *a, struct store *store, const uint8_t config[32]);
 /* Compares the log with what the store committed, says what differs, and that we started. config: its digest. */
 void audit_start(struct audit *a, struct store *store, const uint8_t config[32]);
 void audit_close(struct audit *a);

@@ -127,15 +127,6 @@ static void watch(struct server *sv, int *fd)
 		fatal("cannot watch descriptor %d: %m", *fd);
 }
 
-/* The end of the control descriptor: sandboxd is gone, and so are we. */
-static void on_control(struct server *sv)
-{
-	char byte[64];
-	ssize_t n = read(sv->control_fd, byte, sizeof byte);
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		sv->stop = true;
-}
-
 static void on_ready(struct server *sv, const struct epoll_event *ev)
 {
 	void *who = ev->data.ptr;
@@ -144,7 +135,7 @@ static void on_ready(struct server *sv, const struct epoll_event *ev)
 	else if (who == &sv->admin_fd)
 		client_accept(sv, sv->admin_fd, true);
 	else if (who == &sv->control_fd)
-		on_control(sv);
+		sv->stop = !config_hear(sv) || sv->stop;
 	else if (who == &sv->signal_fd)
 		sv->stop = true;
 	else {

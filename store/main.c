@@ -27,8 +27,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const uint64_t DAY_MS = 86400000;
-
 static int open_signals(void)
 {
 	sigset_t set;
@@ -63,48 +61,36 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		return offline(argc, argv);
 	struct server *sv = calloc(1, sizeof *sv);
-	struct conf *conf = calloc(1, sizeof *conf);
-	if (sv == NULL || conf == NULL)
+	const char *why;
+	if (sv == NULL)
 		fatal("no memory");
-	uint8_t config[SHA256_SIZE];
-	uint64_t size;
 	if (!digest_start())
 		fatal("OpenSSL does not start: %m");
-	if (!sha256_fd(CHILD_FD_CONFIG, config, &size))
-		fatal("the configuration cannot be read: %m");
-	const char *why = conf_load(conf, CHILD_FD_CONFIG);
-	if (why != NULL)
+	struct held *first = config_load(CHILD_FD_CONFIG, &why);
+	if (first == NULL)
 		fatal("the configuration is not acceptable: %s", why);
-	log_to((enum log_to)conf->global.log_to, conf->global.log_path);
-	sv->conf = conf;
+	const struct cf_global *g = &first->conf.global;
+	log_to((enum log_to)g->log_to, g->log_path);
 	sv->signal_fd = open_signals();
 	sv->control_fd = given(CHILD_FD_CONTROL, "control");
 	sv->listen_fd = given(CHILD_FD_LISTEN, "store.sock");
 	sv->admin_fd = given(CHILD_FD_ADMIN, "admin.sock");
-	const struct landlock_rule own[] = {{conf->global.state_dir, LL_ALL}, {conf->global.log_dir, LL_ALL}};
+	const struct landlock_rule own[] = {{g->state_dir, LL_ALL}, {g->log_dir, LL_ALL}};
 	if (!confine(CONFINE_STORED, own, sizeof own / sizeof own[0]))
 		fatal("cannot confine this process: %m");
-	sv->store = store_open(conf->global.state_dir);
-	struct audit_settings audit = {.redact = conf->global.audit_redact,
-				       .max_bytes = conf->global.audit_max_bytes,
-				       .generations = conf->global.audit_generations};
-	sv->audit = audit_open(conf->global.log_dir, &audit);
+	sv->store = store_open(g->state_dir);
+	sv->audit = audit_open(g->log_dir, &(struct audit_settings){.redact = g->audit_redact,
+								    .max_bytes = g->audit_max_bytes,
+								    .generations = g->audit_generations});
 	store_audit(sv->store, sv->audit);
-	store_push_limits(sv->store, conf->global.push_per_minute, conf->global.push_per_hour);
-	store_conf(sv->store, conf);
-	audit_start(sv->audit, sv->store, config);
-	const struct cf_global *g = &conf->global;
-	struct keep keep = {.artifacts = DAY_MS * g->keep_artifacts_days,
-			    .runs = DAY_MS * g->keep_runs_days,
-			    .tokens = DAY_MS * g->keep_tokens_days};
-	prune_init(&sv->prune, &keep);
+	audit_start(sv->audit, sv->store, first->own);
+	config_start(sv, first);
 	log_info("ready");
 	server_run(sv);
 	store_audit(sv->store, NULL);
 	audit_close(sv->audit);
 	store_close(sv->store);
-	conf_free(conf);
-	free(conf);
+	held_done(sv->reload.place.now);
 	free(sv);
 	return 0;
 }

@@ -2,8 +2,10 @@
 #include "lib/num.h"
 #include "store/op.h"
 
-static const uint8_t by_role[ST_ROLE__COUNT] = {
-    [ST_ROLE_FCGI] = AUDIT_BY_FCGI, [ST_ROLE_GATEWAY] = AUDIT_BY_GATEWAY, [ST_ROLE_STEWARD] = AUDIT_BY_STEWARD};
+static const uint8_t by_role[ST_ROLE__COUNT] = {[ST_ROLE_FCGI] = AUDIT_BY_FCGI,
+						[ST_ROLE_GATEWAY] = AUDIT_BY_GATEWAY,
+						[ST_ROLE_STEWARD] = AUDIT_BY_STEWARD,
+						[ST_ROLE_ADMIN] = AUDIT_BY_ADMIN};
 
 static void take(struct server *sv, const struct audit_row *row, const struct st_audit_note *m, uint32_t held)
 {

@@ -23,6 +23,12 @@ void prune_init(struct prune *p, const struct keep *keep)
 	*p = (struct prune){.keep = *keep, .due = timer_ms() + PAUSE_MS};
 }
 
+void prune_keep(struct prune *p, const struct keep *keep)
+{
+	p->keep = *keep;
+	p->due = timer_ms() + PAUSE_MS;
+}
+
 static bool over(const struct txn *t, uint64_t since, uint64_t keep)
 {
 	return keep != 0 && t->now > since && t->now - since >= keep;

@@ -26,6 +26,8 @@ struct prune {
 };
 
 void prune_init(struct prune *p, const struct keep *keep);
+/* Another setting; where it stands stays. */
+void prune_keep(struct prune *p, const struct keep *keep);
 /* One step in this transaction; true: there may be more. out gets what this step took, in addition. */
 bool prune_step(struct prune *p, struct txn *t, struct pruned *out);
 /* Between batches: a step when it is time. Returns the milliseconds until the next. */

@@ -6,8 +6,8 @@
 #define STORE_SERVER_H
 #include "gen/metrics.h"
 #include "gen/store_msg_on.h"
-#include "lib/conf.h"
 #include "lib/pace.h"
+#include "lib/reload.h"
 #include "lib/wire.h"
 #include "store/env.h"
 #include "store/prune.h"
@@ -66,6 +66,13 @@ struct told {
 	uint32_t n, room;
 };
 
+/* How the last attempt to bring another configuration into force went, as sandboxd says. */
+struct outcome {
+	bool told, going, applied;
+	uint32_t number;
+	char why[1001];
+};
+
 enum { REFUSALS = 256 }; /* more than the highest number of errors.tab */
 
 struct server {
@@ -76,7 +83,9 @@ struct server {
 	struct audit *audit;
 	struct pace violations, strangers; /* how often such lines are written */
 	struct pace notes[ST_ROLE__COUNT];
-	const struct conf *conf;
+	struct reload reload;
+	const struct conf *conf; /* in force */
+	struct outcome outcome;
 	int epoll, listen_fd, admin_fd, control_fd, signal_fd;
 	bool stop;
 	struct st_from *clients;
@@ -96,6 +105,14 @@ struct server {
 void backup_over(struct server *sv);
 /* Ends one that was forgotten, or that holds back more log than there is room for. */
 void backup_turn(struct server *sv);
+
+/* config.c: acts by this one from here on, which is taken over; at the start, when the store is open, before the first
+ * turn. */
+void config_start(struct server *sv, struct held *first);
+/* A packet of sandboxd. False: it is gone. */
+bool config_hear(struct server *sv);
+/* Reads it, with its digest; NULL: *why. */
+struct held *config_load(int fd, const char **why);
 
 /* batch.c: serves until SIGTERM or the end of the control descriptor. */
 void server_run(struct server *sv);

@@ -42,7 +42,7 @@ $1 == "event" {
   roles = "0"; text = ""; mask = "0"
   k = split($6, a, ",")
   for (i = 1; i <= k; i++) {
-    if (a[i] !~ /^(stored|fcgi|gateway|steward)$/) die("unknown role " a[i])
+    if (a[i] !~ /^(stored|fcgi|gateway|steward|admin)$/) die("unknown role " a[i])
     if (a[i] == "stored" && k > 1) die("stored stands alone")
     if (a[i] != "stored") roles = roles " | AUDIT_BY_" toupper(a[i])
   }
@@ -74,7 +74,7 @@ END {
     print "};\n\nenum audit_field {\n\tAUDIT_F_NONE,"
     for (i = 0; i < nf; i++) printf "\tAUDIT_F_%s,\n", snake(fname[i])
     print "\tAUDIT_F__COUNT\n};\n"
-    printf "enum { AUDIT_VALUES = %d, AUDIT_BY_FCGI = 1, AUDIT_BY_GATEWAY = 2, AUDIT_BY_STEWARD = 4 };\n\n", MOST
+    printf "enum { AUDIT_VALUES = %d, AUDIT_BY_FCGI = 1, AUDIT_BY_GATEWAY = 2, AUDIT_BY_STEWARD = 4, AUDIT_BY_ADMIN = 8 };\n\n", MOST
     print "struct audit_row {\n\tconst char *name;\n\tbool commit, required;\n\tuint8_t by;       /* roles that may cause it by AUDIT_NOTE */\n\tuint8_t subject;  /* enum audit_field of a note's subject */\n\tuint64_t fields;  /* 1 << enum audit_field */\n};"
     print "struct audit_field_row {\n\tconst char *name;\n\tbool number, keep;\n};\n"
     print "/* NULL: there is no such event. */\nconst struct audit_row *audit_row(unsigned event);\n/* 0: unknown. name need not be terminated. */\nunsigned audit_find(const char *name, unsigned n);\nextern const struct audit_field_row audit_fields[AUDIT_F__COUNT];\n#endif"

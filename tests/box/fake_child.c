@@ -1,11 +1,12 @@
 /*
  * Stands in for every program that sandboxd starts, by its name. As pinfold-conf it writes a configuration;
- * as steward or gateway it pumps packets between sandboxd and the test, which so speaks for it; the others wait
- * for their end.
+ * as steward or gateway it pumps packets between sandboxd and the test, which so speaks for it; the others greet it and
+ * take up what they are given, but for one number that push does not like.
  */
 #include "lib/chan.h"
 #include "lib/conf.h"
 #include "lib/place.h"
+#include "lib/reload.h"
 #include "lib/wire.h"
 #include "tests/box/uids.h"
 #include <poll.h>
@@ -17,16 +18,32 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BOXES = 4 };
+enum { BOXES = 4, NOT_FOR_PUSH = 13 };
 
 static uint8_t frame[CF_MAXFRAME];
+
+/* What the test says in place of the files: a number of seconds, or something that is none. */
+static uint32_t queue_seconds(void)
+{
+	char path[600], text[20] = "";
+	snprintf(path, sizeof path, "%s/queue", place_dir(PLACE_SYSCONF));
+	FILE *f = fopen(path, "r");
+	bool there = f != NULL && fgets(text, sizeof text, f) != NULL;
+	if (f != NULL)
+		fclose(f);
+	return there ? (uint32_t)atoi(text) : 1;
+}
 
 static int give_conf(void)
 {
 	static const char *const roles[] = {"stored", "gateway", "fcgi", "steward", "push"};
 	if (!place_init())
 		return 1;
-	const uint32_t uids = test_uids(place_root()), box_uids = uids + 10000;
+	const uint32_t uids = test_uids(place_root()), box_uids = uids + 10000, queue = queue_seconds();
+	if (queue == 0) {
+		fprintf(stderr, "queue: 1: is no number\n");
+		return 78;
+	}
 	const struct cf_global g = {.run_dir = place_dir(PLACE_RUN),
 				    .state_dir = place_dir(PLACE_STATE),
 				    .log_dir = place_dir(PLACE_LOG),
@@ -35,6 +52,7 @@ static int give_conf(void)
 				    .gateway_port = 9797,
 				    .box_uid_base = box_uids,
 				    .max_boxes = BOXES,
+				    .queue_seconds = queue,
 				    .fcgi_threads = 1,
 				    .fcgi_threads_max = 1,
 				    .request_deadline_ms = 1000};
@@ -75,6 +93,35 @@ static bool pump(int from, int to)
 	return ok;
 }
 
+static const char *fits(void *arg, struct held *next, int conf)
+{
+	(void)conf;
+	return strcmp(arg, "push") == 0 && next->conf.global.queue_seconds == NOT_FOR_PUSH ? "push will not" : NULL;
+}
+
+static void ignore(void *arg, uint16_t number, const uint8_t *f, size_t n)
+{
+	(void)arg, (void)number, (void)f, (void)n;
+}
+
+/* As the real ones do, without doing anything else. */
+static int follow(const char *name)
+{
+	static struct reload r;
+	const char *why;
+	struct pollfd p = {.fd = CHILD_FD_CONTROL, .events = POLLIN};
+	struct held *first = held_load(CHILD_FD_CONFIG, CHILD_FD_SECRETS, &why);
+	if (first == NULL)
+		return 1;
+	held_init(&r.place, first);
+	r.fits = fits;
+	r.arg = (void *)(uintptr_t)name;
+	reload_start(&r, CHILD_FD_CONTROL);
+	while (poll(&p, 1, -1) > 0 && reload_hear(&r, ignore))
+		;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct conf conf;
@@ -86,16 +133,14 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", name, why);
 		return 1;
 	}
-	bool speaks = strcmp(name, "steward") == 0 || strcmp(name, "gateway") == 0;
-	int test = speaks ? to_test(conf.global.run_dir, name) : -1;
+	if (strcmp(name, "steward") != 0 && strcmp(name, "gateway") != 0)
+		return follow(name);
+	int test = to_test(conf.global.run_dir, name);
 	struct pollfd p[2] = {{.fd = CHILD_FD_CONTROL, .events = POLLIN}, {.fd = test, .events = POLLIN}};
 	for (;;) {
 		if (poll(p, test >= 0 ? 2 : 1, -1) < 0)
 			return 1;
-		char bytes[64];
-		if (p[0].revents != 0 && !speaks && read(CHILD_FD_CONTROL, bytes, sizeof bytes) <= 0)
-			return 0;
-		if (p[0].revents != 0 && speaks && (test < 0 || !pump(CHILD_FD_CONTROL, test)))
+		if (p[0].revents != 0 && (test < 0 || !pump(CHILD_FD_CONTROL, test)))
 			return 0;
 		if (test >= 0 && p[1].revents != 0 && !pump(test, CHILD_FD_CONTROL))
 			return 0;

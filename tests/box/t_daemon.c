@@ -147,6 +147,93 @@ static void daemons_have_only_theirs(void **state)
 	daemon_down();
 }
 
+static void want_queue(const char *text)
+{
+	daemon_run("printf %s >%s", text, daemon_in_root(PLACE_SYSCONF, "/queue"));
+	assert_int_equal(kill(daemon_pid, SIGHUP), 0);
+}
+
+/* The attempt's number. */
+static uint32_t asked(int who)
+{
+	struct sbx_load m;
+	uint8_t *frame = daemon_expect(who, SBX_LOAD, NULL);
+	assert_true(sbx_get_load(frame, daemon_heard, &m));
+	return m.number;
+}
+
+static void answers(int who, uint32_t number, bool fits)
+{
+	uint8_t f[SBX_MAX_LOADED];
+	const struct sbx_loaded m = {.number = number, .fits = fits, .why = fits ? "" : "not this one"};
+	daemon_tell(who, f, sbx_put_loaded(f, sizeof f, 0, &m), NULL, 0);
+}
+
+static void decided(int who, bool commit)
+{
+	struct sbx_decided m;
+	uint8_t *frame = daemon_expect(who, SBX_DECIDED, NULL);
+	assert_true(sbx_get_decided(frame, daemon_heard, &m));
+	assert_int_equal(m.commit, commit);
+}
+
+/* All of them, or none: whoever says no, dies in between, or finds a file that is none. */
+static void another_configuration(void **state)
+{
+	(void)state;
+	daemon_make_root();
+	daemon_up();
+	want_queue("100");
+	uint32_t n = asked(STEWARD);
+	assert_int_equal(asked(GATEWAY), n);
+	answers(STEWARD, n, true);
+	answers(GATEWAY, n + 7, true); /* of no attempt: it counts for nothing */
+	answers(GATEWAY, n, false);
+	decided(STEWARD, false);
+	decided(GATEWAY, false);
+	assert_true(daemon_logged("stays as it was: not this one"));
+	/* one that has said yes dies: its successor is asked, and all wait for it; a second wish comes meanwhile */
+	want_queue("101");
+	answers(STEWARD, asked(STEWARD), true);
+	n = asked(GATEWAY);
+	close(daemon_peer[STEWARD]);
+	daemon_peer[STEWARD] = -1;
+	daemon_meet(STEWARD);
+	assert_int_equal(kill(daemon_pid, SIGHUP), 0);
+	assert_int_equal(asked(STEWARD), n);
+	answers(GATEWAY, n, true);
+	answers(STEWARD, n, true);
+	decided(GATEWAY, true);
+	decided(STEWARD, true);
+	n = asked(STEWARD);
+	answers(STEWARD, n, true);
+	answers(GATEWAY, asked(GATEWAY), true);
+	decided(GATEWAY, true);
+	decided(STEWARD, true);
+	/* push, which is not ours, will not */
+	want_queue("13");
+	n = asked(STEWARD);
+	(void)asked(GATEWAY);
+	decided(STEWARD, false);
+	decided(GATEWAY, false);
+	assert_true(daemon_logged("push will not"));
+	/* nobody is asked what cannot be read */
+	want_queue("none");
+	assert_true(daemon_logged("stays as it was: queue: 1: is no number"));
+	decided(STEWARD, false);
+	decided(GATEWAY, false);
+	/* nor where a secret is missing; what was given stays given */
+	daemon_run("rm %s", daemon_in_root(PLACE_SYSCONF, "/secrets/run-token"));
+	want_queue("102");
+	assert_true(daemon_logged("run-token is missing"));
+	decided(STEWARD, false);
+	close(daemon_peer[STEWARD]);
+	daemon_peer[STEWARD] = -1;
+	daemon_meet(STEWARD);
+	daemon_down();
+	daemon_make_root();
+}
+
 /* FAULTS F1, F2: whatever the steward sends, it is restarted, sandboxd is not, and nothing is left. */
 static void lies_cost_only_the_liar(void **state)
 {
@@ -403,6 +490,7 @@ int main(void)
 		return 77;
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_teardown(a_box_from_hello_to_gone, daemon_stop),
+	    cmocka_unit_test_teardown(another_configuration, daemon_stop),
 	    cmocka_unit_test_teardown(daemons_have_only_theirs, daemon_stop),
 	    cmocka_unit_test_teardown(lies_cost_only_the_liar, daemon_stop),
 	    cmocka_unit_test_teardown(its_death_is_everyones, daemon_stop),

@@ -127,9 +127,13 @@ class Rig:
         self.p = spawn(self.program, {3: theirs.fileno(), 4: conf, 5: secrets, 6: listener.fileno()}, self.log, self.uid, self.files)
         theirs.close()
         listener.close()
-        self.control.send(b"\x07")  # as sandboxd does: all others serve
+        self.serve(7)
         os.close(conf)
         os.close(secrets)
+
+    def serve(self, who):
+        """Says as sandboxd does who of the others serves: UP of spec/sandbox.msg."""
+        self.control.send(struct.pack(">HBBQB", 44, 2, 0, 0, who))
 
     def again(self):
         """It has died, and is started once more."""

@@ -492,12 +492,12 @@ def until_ready(status):
 def readiness():
     a = get("/readyz")
     check("ready", a.status == 200 and a.json == {"ok": True, "service": "pinfold"}, a)
-    rig.control.send(b"\x05")
+    rig.serve(5)
     a = until_ready(503)
     check("not ready without the gateway", refused(a, 503, "not_ready") and a.json["reasons"] == ["the gateway does not serve"] and
           "retry-after" in a.headers, a)
-    rig.control.send(b"\x03")
-    rig.control.send(b"\x07")
+    rig.serve(3)
+    rig.serve(7)
     check("ready when all serve again", until_ready(200).status == 200)
     rig.store.full = True
     a = until_ready(503)

@@ -106,7 +106,7 @@ static void answer(void)
 	check(cf_get_agent(agent, n, &a), "conf", "AGENT", (int64_t)n);
 	struct app app = {.conf = &conf};
 	struct arrival in = {.query = "", .path = "/v1/limits", .method = "GET"};
-	struct request rq = {.app = &app, .in = &in, .tenant = &t};
+	struct request rq = {.app = &app, .conf = &conf, .in = &in, .tenant = &t};
 	struct reply rp;
 	reply_init(&rp, (struct reply_out){.head = head, .body = body}, "r-1");
 	handle_limits(&rq, &rp);

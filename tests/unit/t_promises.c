@@ -171,11 +171,11 @@ static void audit(void)
 		if (r == NULL)
 			continue;
 		char *out = line();
-		int n =
-		    snprintf(out, LINE, "audit %u %s %s %s by%s%s%s%s says", i, r->name, r->commit ? "commit" : "note",
-			     r->required ? "required" : "optional", r->by == 0 ? " stored" : "",
-			     r->by & AUDIT_BY_FCGI ? " fcgi" : "", r->by & AUDIT_BY_GATEWAY ? " gateway" : "",
-			     r->by & AUDIT_BY_STEWARD ? " steward" : "");
+		int n = snprintf(out, LINE, "audit %u %s %s %s by%s%s%s%s%s says", i, r->name,
+				 r->commit ? "commit" : "note", r->required ? "required" : "optional",
+				 r->by == 0 ? " stored" : "", r->by & AUDIT_BY_FCGI ? " fcgi" : "",
+				 r->by & AUDIT_BY_GATEWAY ? " gateway" : "", r->by & AUDIT_BY_STEWARD ? " steward" : "",
+				 r->by & AUDIT_BY_ADMIN ? " admin" : "");
 		for (int f = 1; f < AUDIT_F__COUNT; f++)
 			if ((r->fields >> f & 1) != 0)
 				n += snprintf(out + n, (size_t)(LINE - n), " %s%s", audit_fields[f].name,
