@@ -274,9 +274,9 @@ static enum err put_thinking(struct walk *k, const struct json *v, int place)
 
 	jw_key(&k->w, v->key);
 	if (type && type->type == JSON_STRING && strcmp(type->text, "enabled") == 0) {
-		if (!json_int(tokens, 0, INT64_MAX, &n))
+		if (tokens && !json_int(tokens, 0, INT64_MAX, &n))
 			return ERR_MODEL_FIELD_REFUSED;
-		if (!budget(k, tokens, &n)) {
+		if (tokens && !budget(k, tokens, &n)) {
 			jw_open(&k->w, '{');
 			jw_kstr(&k->w, "type", "disabled");
 			jw_close(&k->w, '}');
