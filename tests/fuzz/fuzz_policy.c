@@ -14,15 +14,13 @@ static void must(bool ok)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void one(const uint8_t *data, size_t size)
 {
 	static uint8_t bytes[] = "a key of thirty-two bytes or more";
 	static const struct secret key = {bytes, sizeof bytes - 1};
 	own_arena struct arena a;
 	struct model_request rq;
 	char field[SCHEMA_FIELD];
-	if (size == 0)
-		return 0;
 	struct policy_rules rules = {.kind = data[0] & 4 ? POLICY_AGENT : POLICY_PASSTHROUGH,
 				     .formats = POLICY_FORMATS,
 				     .stream = data[0] & 8,
@@ -37,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	arena_init(&a, 40000000);
 	const struct json *body = json_parse(&a, data + 1, size - 1, JSON_DEPTH_MODEL, 200000, NULL);
 	if (body == NULL)
-		return 0;
+		return;
 	memset(field, 'x', sizeof field);
 	enum err e = policy_apply(&rules, format_get((enum format_id)(data[0] & 3)), body, &rq, field);
 	size_t n = strnlen(field, sizeof field);
@@ -45,5 +43,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (e == ERR_OK)
 		must(oracle(&rules, &rq, json_parse(&a, rq.body.p, rq.body.n, JSON_DEPTH_MODEL, 200000, NULL)) == NULL);
 	model_request_free(&rq);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size > 0)
+		one(data, size);
 	return 0;
 }

@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases_events  # noqa: E402
 import cases_http  # noqa: E402
 import cases_model  # noqa: E402
+import cases_policy  # noqa: E402
 import cases_token  # noqa: E402
 from cases_common import *  # noqa: E402,F403
 from rig import *  # noqa: E402,F403
@@ -80,9 +81,14 @@ def main(top, models):
             ("query", "https://127.0.0.1:1/v1?a=b", "-", "-", 0, None)):
         rig.tell("provider", "p-" + name, url, ca, secret, flag)
         rig.tell("profile", name, "p-" + name, model_name or "m-" + name)
+    rig.tell("provider", "p-anth", model.url, model.ca, "key", 0, "anthropic")
+    rig.tell("profile", "anth", "p-anth", "m-anth")
+    for name, policy, form, stream in (("open", "agent", 0, 0), ("passing", "passthrough", 0, 0), ("only-responses", "agent", 2, 0),
+                                       ("no-streams", "agent", 0, 2)):
+        rig.tell("agent", name, policy, form, stream, 1000, 3)
     rig.start()
     only = sys.argv[1:]
-    for name, test in [(n, f) for m in (cases_model, cases_token, cases_http, cases_events) for n, f in vars(m).items()]:
+    for name, test in [(n, f) for m in (cases_model, cases_policy, cases_token, cases_http, cases_events) for n, f in vars(m).items()]:
         if name.startswith("test_") and (not only or name in only):
             try:
                 test(rig, model)

@@ -15,7 +15,7 @@ struct peer {
 	SSL *ssl; /* NULL: plain */
 };
 
-enum { HEADERS_MAX = 64, HEAD_MAX = 65536, BODY_MAX = 4000000 };
+enum { HEADERS_MAX = 64, HEAD_MAX = 65536, BODY_MAX = 12000000 };
 
 struct http_request {
 	char method[16], path[256];
