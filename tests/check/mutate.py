@@ -24,7 +24,8 @@ FLAGS = ["-std=gnu17", "-D_GNU_SOURCE"] + [f"-D{d}=\"\"" for d in (
 LINK = ["gcc", "-no-pie"] + ["-fuse-ld=gold"] * (shutil.which("ld.gold") is not None)
 LIBS = ["-lcmocka", "-lyajl", "-lcrypto", "-ldb", "-lunistring", "-lidn2"]
 # attacks.tab says what is tried on a running service: tests/check/walls.py holds each of its rows against an opened wall.
-SPEC = {t: f"spec/{t}" for t in os.listdir("spec") if t.endswith((".tab", ".msg", ".rec", ".fsm")) and t != "attacks.tab"}
+# conf.tab is what the reader goes by: tests/cli/t_setup.sh asks that.
+SPEC = {t: f"spec/{t}" for t in os.listdir("spec") if t.endswith((".tab", ".msg", ".rec", ".fsm")) and t not in ("attacks.tab", "conf.tab")}
 API = ["errors.tab", "routes.tab", "schema.tab", "limits.tab", "reasons.tab", "responses.tab"]
 
 HOW = "--how" in sys.argv
@@ -39,17 +40,17 @@ for stem, table in (("store_msg", "store.msg"), ("sandbox_msg", "sandbox.msg"), 
 for prog, stem, outs, tables in (
         ("errors", "errors", "h c", API[:1]), ("fsm", "run_fsm", "h c", ["errors.tab", "run.fsm"]), ("fsm", "course_fsm", "h c", ["errors.tab", "course.fsm"]),
         ("fsm", "approval_fsm", "h c", ["errors.tab", "approval.fsm"]),
-        ("fsm", "sandbox_fsm", "h c", ["errors.tab", "sandbox.fsm"]), ("reasons", "reasons", "h c", ["reasons.tab"]), ("text", "text", "h", ["text.tab"]), ("audit", "audit", "h c", ["audit.tab"]),
+        ("fsm", "sandbox_fsm", "h c", ["errors.tab", "sandbox.fsm"]), ("reasons", "reasons", "h c", ["reasons.tab"]), ("metrics", "metrics", "h c", ["metrics.tab"]), ("text", "text", "h", ["text.tab"]), ("audit", "audit", "h c", ["audit.tab"]),
         ("walls", "walls", "h c", ["walls.tab"]), ("seccomp", "seccomp", "h", ["seccomp.tab"]),
         ("schema", "schema", "h c", ["errors.tab", "schema.tab"]), ("limits", "limits", "h", ["routes.tab", "schema.tab", "limits.tab"]),
-        ("fields", "fields", "h c", ["fields.tab"])):
+        ("fields", "fields", "h c", ["fields.tab"]), ("conf", "conf_tab", "h c", ["conf.msg", "conf.tab"])):
     for out in outs.split():
         GEN[f"gen/{stem}.{out}"] = (prog, out, tables, None)
 for out, name in (("h", "routes.h"), ("public", "routes_public.c"), ("internal", "routes_internal.c"), ("stub", "routes_stub.c")):
     GEN[f"gen/{name}"] = ("routes", out, ["routes.tab"], None)
 for out in ("box", "roles"):
     GEN[f"gen/seccomp_{out}.c"] = ("seccomp", out, ["seccomp.tab"], None)
-DOCS = {"docs/errors.md": ("errors", "md", API[:1], None), "docs/api.md": ("openapi", "md", API, None)}
+DOCS = {"docs/errors.md": ("errors", "md", API[:1], None), "docs/metrics.md": ("metrics", "md", ["metrics.tab"], None), "docs/api.md": ("openapi", "md", API, None)}
 # Each is a part of docs/walls.md and begins with how many rows it has.
 PARTS = {f"docs/{t}.part": (t, "md", [f"{t}.tab"], None) for t in ("walls", "seccomp")}
 
@@ -334,7 +335,17 @@ def of_calls(table):
         yield from ((i, t) for t in cells(text, {1: other, 2: less + [w[2] + " kcmp"], 3: ["EIO", "-"], 4: ["More. " + w[4]]}))
 
 
-KIND = {"walls.tab": of_walls, "seccomp.tab": of_calls, "errors.tab": of_errors, "routes.tab": of_routes, "schema.tab": of_bodies, "limits.tab": of_limits, "audit.tab": of_audit,
+def of_metrics(table):
+    for i, text in rows_of(table):
+        w = text.split("\t")
+        yield i, None
+        less = lists(w[3], [], "-") if w[3] != "-" else []
+        yield from ((i, t) for t in cells(text, {
+            0: [w[0].replace("pinfold_", "pinfold_x_"), w[0] + "_x", w[0] + "_total"], 1: ["counter", "gauge", "histogram"], 2: ["stored", "fcgi", "steward"],
+            3: less + ["code"] + ([w[3] + ",more", w[3] + "x"] if w[3] != "-" else []), 4: ["More. " + w[4]]}))
+
+
+KIND = {"metrics.tab": of_metrics, "walls.tab": of_walls, "seccomp.tab": of_calls, "errors.tab": of_errors, "routes.tab": of_routes, "schema.tab": of_bodies, "limits.tab": of_limits, "audit.tab": of_audit,
         "responses.tab": of_answers, "reasons.tab": of_reasons, "text.tab": of_text, "fields.tab": of_fields}
 
 
@@ -356,7 +367,7 @@ BASE = WORK + "/base"
 def generate(how, folder, out):
     """Why it is refused, or None. A table that folder has is taken from there."""
     prog, kind, tables, base = how
-    files = [f"{folder}/spec/{t}" if os.path.exists(f"{folder}/spec/{t}") else SPEC[t] for t in tables]
+    files = [f"{folder}/spec/{t}" if os.path.exists(f"{folder}/spec/{t}") else f"spec/{t}" for t in tables]
     # The comment in each file names where it is from; where that is does not matter.
     done = subprocess.run(["awk", "-v", f"out={kind}"] + (["-v", f"base={base}"] if base else []) + ["-f", f"tools/gen-{prog}.awk"] + files,
                           stdout=open(out, "w"), stderr=subprocess.PIPE, text=True)

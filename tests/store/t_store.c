@@ -13,7 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "gen/metrics.h"
 #include "lib/digest.h"
+#include "lib/hist.h"
 #include "tests/store/steps.h"
 #include <cmocka.h>
 
@@ -504,14 +506,89 @@ static void survives_a_restart(void **state)
 	assert_int_equal(run_is("whole").last_sequence, last);
 }
 
+/* One figure, with so many bytes of values, each number 7; told by fcgi, steward or, for what must be refused, another.
+ */
+static enum err told(enum rig_role role, unsigned metric, const char *labels, uint32_t bytes, size_t cut)
+{
+	static uint8_t items[1000], values[112];
+	struct wire_list l = {.p = items, .cap = sizeof items};
+	struct st_figure f = {.metric = (uint8_t)metric, .labels = labels, .values = {values, bytes}};
+	struct ask *as = role == RIG_FCGI      ? fcgi
+			 : role == RIG_STEWARD ? steward
+			 : role == RIG_GATEWAY ? gateway
+					       : admin;
+	struct st_ok ok;
+	for (size_t i = 0; i < sizeof values; i++)
+		values[i] = i % 8 == 7 ? 7 : 0;
+	uint8_t *p = wire_list_room(&l, ST_MAX_FIGURE);
+	assert_non_null(p);
+	wire_list_add(&l, st_put_figure(p, ST_MAX_FIGURE, &f));
+	struct st_figures m = {.items = wire_list_done(&l)};
+	m.items.n -= (uint32_t)cut;
+	return RIG_AS(role, st_call_figures(as, &m, NULL, &ok, NULL));
+}
+
+/* Nobody tells what another counts, nor what does not fit the table; what was told before stays then. */
+static void figures_told(void **state)
+{
+	(void)state;
+	enum { ONE = 8, HIST = (HIST_BOUNDS + 2) * 8 };
+	static const char streams[] = "pinfold_streams_open", spawns[] = "pinfold_spawn_seconds_count{box=\"work\"}";
+	assert_int_equal(told(RIG_FCGI, METRIC_STREAMS_OPEN, "", ONE, 0), ERR_OK);
+	assert_int_equal(figure(streams), 7);
+	assert_int_equal(told(RIG_STEWARD, METRIC_SPAWN_SECONDS, "work", HIST, 0), ERR_OK);
+	assert_int_equal(figure(spawns), 7 * (HIST_BOUNDS + 1));
+	const struct {
+		enum rig_role by;
+		unsigned metric;
+		const char *labels;
+		uint32_t bytes;
+		size_t cut;
+	} forged[] = {
+	    {RIG_FCGI, METRIC_SPAWN_SECONDS, "work", HIST, 0},        /* the steward's */
+	    {RIG_STEWARD, METRIC_STREAMS_OPEN, "", ONE, 0},           /* fcgi's */
+	    {RIG_STEWARD, METRIC_AUTH_FAILURES_TOTAL, "x", ONE, 0},   /* fcgi's */
+	    {RIG_FCGI, METRIC_RUNS_OPEN, "", ONE, 0},                 /* stored's own */
+	    {RIG_STEWARD, METRIC_RUNS_CREATED_TOTAL, "", ONE, 0},     /* stored's own */
+	    {RIG_FCGI, METRIC__COUNT, "", ONE, 0},                    /* none */
+	    {RIG_FCGI, 255, "", ONE, 0},                              /* none */
+	    {RIG_FCGI, METRIC_STREAMS_OPEN, "", 0, 0},                /* no number */
+	    {RIG_FCGI, METRIC_STREAMS_OPEN, "", ONE - 1, 0},          /* a part of one */
+	    {RIG_FCGI, METRIC_STREAMS_OPEN, "", 2 * ONE, 0},          /* two */
+	    {RIG_FCGI, METRIC_STREAMS_OPEN, "", HIST, 0},             /* a histogram's */
+	    {RIG_STEWARD, METRIC_SPAWN_SECONDS, "work", ONE, 0},      /* one number for a histogram */
+	    {RIG_STEWARD, METRIC_SPAWN_SECONDS, "work", HIST - 8, 0}, /* one too few */
+	    {RIG_FCGI, METRIC_STREAMS_OPEN, "x", ONE, 0},             /* a label that it has not */
+	    {RIG_FCGI, METRIC_HTTP_REQUESTS_TOTAL, "", ONE, 0},       /* none of three */
+	    {RIG_FCGI, METRIC_HTTP_REQUESTS_TOTAL, "GET /x", ONE, 0}, /* two of three */
+	    {RIG_FCGI, METRIC_HTTP_REQUESTS_TOTAL, "GET /x 2xx ", ONE, 0},
+	    {RIG_FCGI, METRIC_HTTP_REQUESTS_TOTAL, "GET /x 2xx y", ONE, 0},
+	    {RIG_FCGI, METRIC_HTTP_REQUESTS_TOTAL, "GET  2xx", ONE, 0},
+	    {RIG_FCGI, METRIC_AUTH_FAILURES_TOTAL, "a\"}\npinfold_runs_open", ONE, 0}, /* another line */
+	    {RIG_FCGI, METRIC_AUTH_FAILURES_TOTAL, "a\\", ONE, 0},
+	    {RIG_FCGI, METRIC_AUTH_FAILURES_TOTAL, "\xc3\xa4", ONE, 0},
+	    {RIG_FCGI, METRIC_STREAMS_OPEN, "", ONE, 1}, /* the last byte is missing */
+	};
+	for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
+		enum err e = told(forged[i].by, forged[i].metric, forged[i].labels, forged[i].bytes, forged[i].cut);
+		if (e != ERR_INVALID_REQUEST)
+			fail_msg("forged figure %zu: %s", i, err_code(e));
+		assert_int_equal(figure(streams), 7);
+		assert_int_equal(figure(spawns), 7 * (HIST_BOUNDS + 1));
+	}
+	/* Whoever has none to tell is not heard. */
+	assert_int_not_equal(told(RIG_GATEWAY, METRIC_STREAMS_OPEN, "", ONE, 0), ERR_OK);
+	assert_int_not_equal(told(RIG_ADMIN, METRIC_STREAMS_OPEN, "", ONE, 0), ERR_OK);
+	assert_int_equal(figure(streams), 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(principals),      cmocka_unit_test(creation),
-	    cmocka_unit_test(limits_of_blobs), cmocka_unit_test(quota),
-	    cmocka_unit_test(a_whole_run),     cmocka_unit_test(cancelling),
-	    cmocka_unit_test(all_orders),      cmocka_unit_test(restart_event),
-	    cmocka_unit_test(expiry),          cmocka_unit_test(survives_a_restart),
+	    cmocka_unit_test(principals),   cmocka_unit_test(creation),           cmocka_unit_test(limits_of_blobs),
+	    cmocka_unit_test(quota),        cmocka_unit_test(a_whole_run),        cmocka_unit_test(cancelling),
+	    cmocka_unit_test(all_orders),   cmocka_unit_test(restart_event),      cmocka_unit_test(expiry),
+	    cmocka_unit_test(figures_told), cmocka_unit_test(survives_a_restart),
 	};
 	return cmocka_run_group_tests(tests, steps_setup, steps_teardown);
 }
