@@ -194,8 +194,10 @@ def swept():
         cli("store", "backup", d + "/backup")
         log = os.path.realpath(f"/proc/{pid_of('pinfold-sandboxd')}/fd/2")
         cores = open("/proc/sys/kernel/core_pattern").read().strip()
-        folders = [INSTANCE, d, log, *([os.path.dirname(cores)] if cores.startswith("/") else [])]
-        check("there is a log to look at", os.path.isfile(log) and b"ready: " in open(log, "rb").read(), log)
+        folders = [*([INSTANCE] if INSTANCE else ["/etc", "/run", "/usr/share/pinfold", "/var/lib/pinfold", "/var/log"]), d, *([log] if os.path.isfile(log) else []), *([os.path.dirname(cores)] if cores.startswith("/") else [])]
+        if not os.path.isfile(log):  # the journal's
+            seen.append(("journal", subprocess.run(["journalctl", "-b", "-o", "cat", "--no-pager", "-u", "pinfold"], capture_output=True).stdout))
+        check("there is a log to look at", b"ready: " in (open(log, "rb").read() if os.path.isfile(log) else seen[-1][1]), log)
         found = in_files(*folders)
         check("no file holds a secret but its own", not found, found)
     size = sum(len(b) for _, b in seen)

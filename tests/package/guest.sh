@@ -74,6 +74,7 @@ mkdir -p /root/package && cd /root/package || exit 1
 awk '/^```sh$/ { n++; f = "/root/block." n; next } /^```$/ { f = ""; next } f { print >f }' "$guide"
 ok "the guide has its blocks" test -e /root/block.6
 cp "$new" .
+start=$SECONDS
 ok "apt takes the package" bash -e /root/block.1
 ok "it says what is left to do" grep -q "pinfold setup" /root/said
 ok "it is enabled and does not run" unit_is "enabled inactive"
@@ -85,6 +86,8 @@ ok "its users are there, locked" bash -c 'for u in pinfold pinfold-store pinfold
 	getent passwd $u | grep -q nologin && getent shadow $u | grep -qE "^$u:!" || exit 1; done'
 ok "programs cannot be read by their users" not su -s /bin/cat pinfold-store /usr/libexec/pinfold/pinfold-stored
 ok "completion" bash -c '. /usr/share/bash-completion/completions/pinfold && complete -p pinfold'
+# shellcheck source=tests/package/walk.sh
+. "$(dirname "$0")/walk.sh"
 purged
 
 # --- the older one by its own guide, or by ours where it has none
@@ -204,11 +207,16 @@ ok "lighttpd is installed" install lighttpd
 ok "its example" bash -c 'echo "include \"/etc/pinfold/web-servers/lighttpd.conf\"" >/etc/lighttpd/conf-enabled/pinfold.conf && systemctl restart lighttpd'
 ok "ready" wait_until ready
 cat /root/tests/tests/instance/extra.conf >>/etc/pinfold/pinfold.conf
+# A key that cannot be anywhere by chance.
+ok "another key" bash -c 'head -c 30 /dev/urandom | base64 >/etc/pinfold/secrets/provider-default'
 ok "tenants of the tests" systemctl restart pinfold
 ok "ready" wait_until ready
 ok "their tokens" pinfold setup --token-file /api-token --device-token-file /device-token
 ok "tests/instance/t_runs.py" env -C / PINFOLD_URL=http://127.0.0.1:80 PINFOLD_INSTANCE= PINFOLD_CLI=/usr/bin/pinfold PYTHONDONTWRITEBYTECODE=1 \
 	/root/tests/tests/instance/t_runs.py
+tail -n 1 /root/said | sed 's/^/# /'
+ok "tests/instance/t_withheld.py" env -C / PINFOLD_URL=http://127.0.0.1:80 PINFOLD_INSTANCE= PINFOLD_CLI=/usr/bin/pinfold PYTHONDONTWRITEBYTECODE=1 \
+	/root/tests/tests/instance/t_withheld.py
 tail -n 1 /root/said | sed 's/^/# /'
 rm /api-token /device-token
 systemctl stop lighttpd

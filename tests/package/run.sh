@@ -152,15 +152,15 @@ base=$dir/$suite-$kind machine=$dir/machine log=$dir/$suite-$kind-guest.log
 rm -rf --one-file-system "$machine"
 cp "$dir/built/$new" "$base/root/"
 # The machine has no network: what apt will want is there before.
-fetch "$base" sh -c "apt-get install -y -q --download-only /root/$new apache2 lighttpd curl python3 autopkgtest dpkg-dev" >"$dir/download.log" 2>&1 ||
+fetch "$base" sh -c "apt-get install -y -q --download-only /root/$new apache2 lighttpd nginx openssl curl python3 autopkgtest dpkg-dev" >"$dir/download.log" 2>&1 ||
 	{ tail -n 15 "$dir/download.log"; say FAIL "what it depends on is in $suite"; }
 # By emulation that takes long: there all but Pinfold is installed before. Apache is to have the port at first.
-if [ "$where" = vm ] && ! fetch "$base" sh -c 'apt-get satisfy -y -q "$(dpkg-deb -f "/root/$1" Depends), apache2, lighttpd, curl, python3, python3-pytest, autopkgtest, dpkg-dev" &&
-	systemctl disable lighttpd' - "$new" >"$dir/satisfied.log" 2>&1; then
+if [ "$where" = vm ] && ! fetch "$base" sh -c 'apt-get satisfy -y -q "$(dpkg-deb -f "/root/$1" Depends), apache2, lighttpd, nginx, openssl, curl, python3, python3-pytest, autopkgtest, dpkg-dev" &&
+	systemctl disable lighttpd nginx' - "$new" >"$dir/satisfied.log" 2>&1; then
 	tail -n 15 "$dir/satisfied.log"
 	say FAIL "what it depends on is installed"
 fi
-cp -a "$base" "$machine" && mkdir -p "$machine/root/tests/tests" "$machine/root/tests/source" && cp "$here/guest.sh" "$top/tools/lib/wait.sh" "$top/docs/install.md" "$dir/built/"*.deb "$machine/root/tests/" &&
+cp -a "$base" "$machine" && mkdir -p "$machine/root/tests/tests" "$machine/root/tests/source" && cp "$here/guest.sh" "$here/walk.sh" "$top/tools/lib/wait.sh" "$top/docs/install.md" "$top/docs/operations.md" "$dir/built/"*.deb "$machine/root/tests/" &&
 	cp -r "$top/debian" "$machine/root/tests/source/" && cp -r "$top/tests/instance" "$top"/tests/*.py "$machine/root/tests/tests/" || exit 1
 ln -sf /dev/null "$machine/etc/systemd/system/console-getty.service"
 : >"$machine.console"
