@@ -44,6 +44,7 @@ int cmd_agent(struct cli *cli, int argc, char **argv);
 int cmd_metrics(struct cli *cli, int argc, char **argv);
 int cmd_audit(struct cli *cli, int argc, char **argv);
 int cmd_store(struct cli *cli, int argc, char **argv);
+int cmd_secret(struct cli *cli, int argc, char **argv);
 int cmd_config(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);
 int cmd_attack(struct cli *cli, int argc, char **argv);

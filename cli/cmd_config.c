@@ -12,6 +12,7 @@
 #include "cli/conf_read.h"
 #include "cli/conf_value.h"
 #include "cli/doctor.h"
+#include "cli/reload.h"
 #include "lib/chan.h"
 #include "lib/own.h"
 #include "lib/place.h"
@@ -257,11 +258,13 @@ int cmd_config(struct cli *cli, int argc, char **argv)
 	}
 	if (strcmp(what, "check") == 0)
 		return check(cli, file);
+	if (strcmp(what, "reload") == 0 && file == NULL)
+		return config_reload(false) == RELOAD_APPLIED ? 0 : EXIT_FAILED;
 	if (strcmp(what, "show") == 0)
 		return show(cli, file);
 	if (strcmp(what, "example") == 0 && conf_section(file != NULL ? file : "machine") &&
 	    strcmp(file != NULL ? file : "", "check") != 0)
 		return example(file != NULL ? file : "machine");
-	return usage(
-	    "config check [FILE], config show [FILE] or config example [users|provider|model_profile|agent|tenant]");
+	return usage("config check [FILE], config reload, config show [FILE] or config example "
+		     "[users|provider|model_profile|agent|tenant]");
 }

@@ -60,8 +60,15 @@ static const struct command commands[] = {
      "look after the store (root)", cmd_store},
     {"doctor", "[--json] [--online] [--no-box] [--kill-service] [--agent PROFILE] [--list]",
      "look at everything that could be wrong here, and say what to do (root)", cmd_doctor},
-    {"config", "check|show|example ...",
-     "read the configuration as the daemon would; show what is in force, or every setting", cmd_config},
+    {"secret",
+     "list\n"
+     "       pinfold secret rotate [--file FILE | --from-env NAME] NAME\n"
+     "       pinfold secret promote NAME\n"
+     "       pinfold secret drop [--force] NAME",
+     "change providers' keys and what signs run tokens while the service runs (root)", cmd_secret},
+    {"config", "check|reload|show|example ...",
+     "read the configuration as the daemon would, or have it do so; show what is in force, or every setting",
+     cmd_config},
     {"attack", "[--json] [--list] [--kill-service] [--class CLASS] [ID...]",
      "try to break out of sandboxes, and show what holds (root)", cmd_attack},
     {"completion", "bash|zsh|fish", "a script by which a shell completes these commands", cmd_completion},

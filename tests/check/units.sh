@@ -14,7 +14,7 @@ done
 check "the unit knows the status of the unfit" "grep -qx 'RestartPreventExitStatus=$(sed -n 's/.*UNFIT = \([0-9]*\).*/\1/p' "$src/lib/die.h")' etc/systemd/pinfold.service"
 if command -v systemd-analyze >/dev/null; then
 	# The program need not be installed for this.
-	sed "s,^ExecStart=.*,ExecStart=$PWD/sandboxd/pinfold-sandboxd," etc/systemd/pinfold.service >"$work/pinfold.service"
+	sed -e "s,^ExecStart=.*,ExecStart=$PWD/sandboxd/pinfold-sandboxd," -e "s,^ExecReload=.*,ExecReload=$PWD/cli/pinfold config reload," etc/systemd/pinfold.service >"$work/pinfold.service"
 	check "systemd-analyze verify" "SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no --recursive-errors=no '$work/pinfold.service' && ! grep . '$work/out'"
 	# What it exposes, by systemd's own measure (0 to 100, tenths of the printed figure); it can only fall.
 	check "systemd-analyze security" "systemd-analyze security --offline=true --threshold=47 --no-pager '$work/pinfold.service'"
