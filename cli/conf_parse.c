@@ -265,16 +265,14 @@ static cfg_t *read_text(void)
 		cfg_set_error_function(cfg, on_error);
 		if (cfg_parse_buf(cfg, now->text) == CFG_SUCCESS && cfg_getbool(cfg, LAST_NAME) == cfg_true)
 			return cfg;
-		unsigned line = (unsigned)cfg->line;
 		cfg_free(cfg);
 		if (again())
 			continue;
-		struct conf_place at = {now->file, now->line};
-		if (strcmp(now->unknown, LAST_NAME) == 0)
+		struct conf_place at = {now->file, now->wrong[0] != '\0' ? now->line : 0};
+		if (strcmp(now->unknown, LAST_NAME) == 0 || now->wrong[0] == '\0')
 			conf_wrong(now->notes, at, "has an error or ends in the middle of a section");
 		else if (now->unknown[0] == '\0')
-			conf_wrong(now->notes, (struct conf_place){now->file, now->wrong[0] != '\0' ? now->line : line},
-				   "%s", now->wrong[0] != '\0' ? now->wrong : "ends in the middle");
+			conf_wrong(now->notes, at, "%s", now->wrong);
 		return NULL;
 	}
 }
@@ -418,6 +416,27 @@ static char *load(struct conf_notes *notes, const char *file)
 	return arena_printf(notes->arena, "%s\n" LAST_NAME " = yes\n", read);
 }
 
+/* A text in quotes, or a comment, that has no end would swallow the next file as well: libconfuse stays in it. False
+ * after noting where it begins. */
+static bool ends(struct conf_notes *notes, const char *file, char *text)
+{
+	struct conf_place at = {file, 1};
+
+	for (char *p = text; *p != '\0';) {
+		char *next = *p == '"' || *p == '\'' ? behind_word(p) : p + 1;
+		bool comment = p[0] == '/' && p[1] == '*'; /* those with an end are blanks by now */
+		if (comment || *next == '\0') {
+			if (comment || *p == '"' || *p == '\'')
+				conf_wrong(notes, at, "a %s that begins here has no end",
+					   comment ? "comment" : "text in quotes");
+			return !comment && *p != '"' && *p != '\'';
+		}
+		for (; p < next; p++)
+			at.line += *p == '\n';
+	}
+	return true;
+}
+
 bool conf_parse(struct conf_notes *notes, const char *file, enum conf_kind kind, struct conf_block ***end)
 {
 	own_free struct parser *p = calloc(1, sizeof *p);
@@ -427,7 +446,7 @@ bool conf_parse(struct conf_notes *notes, const char *file, enum conf_kind kind,
 		return false;
 	*p = (struct parser){.notes = notes, .file = file, .kind = kind, .values = values};
 	p->text = load(notes, file);
-	if (p->text == NULL)
+	if (p->text == NULL || !ends(notes, file, p->text))
 		return false;
 	now = p;
 	cfg_t *cfg = read_text();

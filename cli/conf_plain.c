@@ -9,9 +9,11 @@
 /* The end of what begins here and is no text of a value: a comment; or start itself. */
 static char *comment_end(char *start, const char *before)
 {
+	if (*start == '#') /* also in the middle of a word */
+		return start + strcspn(start, "\n");
 	if (before != NULL && strchr(" \t\r\n={}(),+\"'/", *before) == NULL)
 		return start; /* in the middle of a word */
-	if (*start == '#' || (start[0] == '/' && start[1] == '/'))
+	if (start[0] == '/' && start[1] == '/')
 		return start + strcspn(start, "\n");
 	if (start[0] != '/' || start[1] != '*')
 		return start;

@@ -15,6 +15,7 @@
 #include "gen/conf_msg.h"
 #include "lib/chan.h"
 #include "lib/conf.h"
+#include "lib/log_to.h"
 #include "lib/num.h"
 #include "lib/place.h"
 #include "lib/token.h"
@@ -142,6 +143,22 @@ static void role(struct out *o, const struct conf_block *b, const struct conf_ro
 
 /* --- sections -------------------------------------------------------------------------------- */
 
+/* The same as conf_load() says, with the line. */
+static void log_place(struct out *o, const struct conf_block *b, const struct cf_global *g)
+{
+	struct conf_place at = b->at;
+
+	for (const struct conf_said *s = b->said; s != NULL; s = s->next)
+		if (strncmp(s->row->name, "log_", 4) == 0 && s->line > 0)
+			at.line = s->line;
+	if (g->log_path[0] != '\0' && g->log_path[0] != '/')
+		conf_fault(o->notes, b, at, "log_path must be an absolute path, not \"%s\"", g->log_path);
+	else if (g->log_path[0] == '\0' && g->log_to == LOG_TO_FILE)
+		conf_fault(o->notes, b, at, "log_path must be an absolute path, and be there with log_to = file");
+	else if (g->log_to != LOG_TO_FILE && strlen(g->log_path) > 107)
+		conf_fault(o->notes, b, at, "log_path is longer than 107 bytes, which a socket's path may have");
+}
+
 static void take_machine(struct out *o, const struct conf_block *b)
 {
 	struct cf_global g = {.run_dir = place_dir(PLACE_RUN),
@@ -152,6 +169,7 @@ static void take_machine(struct out *o, const struct conf_block *b)
 
 	conf_fill(o->notes, b, CF_GLOBAL, &g);
 	conf_fill(o->notes, b, CF_PUSH, &push);
+	log_place(o, b, &g);
 	EMIT(o, b, global, &g);
 	EMIT(o, b, push, &push);
 	secrets(o, b);
