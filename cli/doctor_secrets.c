@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/doctor.h"
 #include "lib/own.h"
 #include "lib/place.h"
+
+enum { DAY_S = 86400, WAITS_S = DAY_S };
 
 static void path_of(char path[700], const char *name)
 {
@@ -35,7 +38,15 @@ static void folder(struct doctor *d)
 	}
 }
 
-/* Calls take for each file once; the same secret may go to two roles. */
+/* What is to follow another one, by its name; it is there only while that is replaced. */
+static bool is_next(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 5 && strcmp(name + n - 5, ".next") == 0;
+}
+
+/* Calls take for each file once, the same secret may go to two roles; and for those that are to follow, NAME.next. */
 static void each(struct doctor *d,
 		 void (*take)(struct doctor *d, const struct cf_secret *s, const char *path, const struct stat *st))
 {
@@ -46,9 +57,14 @@ static void each(struct doctor *d,
 		bool seen = false;
 		for (uint32_t j = 0; j < i; j++)
 			seen = seen || strcmp(d->conf.secrets[j].name, s->name) == 0;
+		seen = seen || is_next(s->name);
 		path_of(path, s->name);
-		if (!seen)
-			take(d, s, path, lstat(path, &st) == 0 ? &st : NULL);
+		if (seen)
+			continue;
+		take(d, s, path, lstat(path, &st) == 0 ? &st : NULL);
+		snprintf(path + strlen(path), sizeof path - strlen(path), ".next");
+		if (lstat(path, &st) == 0)
+			take(d, s, path, &st);
 	}
 }
 
@@ -110,12 +126,29 @@ static void length(struct doctor *d, const struct cf_secret *s, const char *path
 	else if (s->least == 0 && (n == 0 || lines))
 		found(d, DOCTOR_ERROR, "%s is %s", path, n == 0 ? "empty" : "not one line");
 	else
-		found(d, DOCTOR_OK, "%s: set, %zd bytes", s->name, n);
+		found(d, DOCTOR_OK, "%s: set, %zd bytes", strrchr(path, '/') + 1, n);
 }
 
 static void lengths(struct doctor *d)
 {
 	each(d, length);
+}
+
+/* A rotation that nobody has finished. */
+static void follow(struct doctor *d, const struct cf_secret *s, const char *path, const struct stat *st)
+{
+	time_t now = time(NULL);
+
+	if (st == NULL || !is_next(path) || now - st->st_mtime < WAITS_S)
+		return;
+	found(d, DOCTOR_WARN, "%s has waited for %lld days to take the place of %s", path,
+	      (long long)(now - st->st_mtime) / DAY_S, s->name);
+	remedy(d, "pinfold secret promote %s, or pinfold secret drop %s", s->name, s->name);
+}
+
+static void follows(struct doctor *d)
+{
+	each(d, follow);
 }
 
 const struct doctor_check doctor_secrets[] = {
@@ -125,4 +158,6 @@ const struct doctor_check doctor_secrets[] = {
      "pinfold setup makes what is no provider's key", present},
     {"secrets.length", "secrets are long enough, providers' keys are one line",
      "remove a run-token secret that is too short and run pinfold setup; write a provider's key as one line", lengths},
+    {"secrets.next", "no secret waits for long to take the place of another",
+     "pinfold secret promote NAME, or pinfold secret drop NAME", follows},
     {0}};

@@ -22,6 +22,10 @@ FILES = (
     ("a missing key", "{secrets}/provider-default", lambda p, r: os.unlink(p), "secrets.present", "warn", "provider-default", "(0600)"),
     ("a short secret", "{secrets}/run-token", lambda p, r: write(p, "short"), "secrets.length", "error", "5 bytes, at least 32", "pinfold setup"),
     ("a key of two lines", "{secrets}/provider-default", lambda p, r: write(p, "sk-a\nsk-b\n"), "secrets.length", "error", "not one line", "as one line"),
+    ("a rotation that nobody finished", "{secrets}", lambda p, r: waits(p + "/run-token.next", 3), "secrets.next", "warn", "has waited for 3 days",
+     "pinfold secret promote run-token"),
+    ("a NEXT secret that others can read", "{secrets}", lambda p, r: os.chmod(waits(p + "/run-token.next", 0), 0o644), "secrets.modes", "error", "run-token.next",
+     "chmod 600"),
     # providers
     ("a provider over plain http", "{provider}", lambda p, r: edit(p, "https://", "http://"), "config.providers", "error", "not https",
      "default.conf:{line base_url}"),
@@ -159,6 +163,14 @@ def lines(path):
     return open(path).read().split("\n")
 
 
+def waits(path, days):
+    """What is made here is gone before the next row: see without_a_service()."""
+    write(path, "n" * 48)
+    os.chmod(path, 0o600)
+    os.utime(path, (time.time() - days * 86400, time.time() - days * 86400))
+    return path
+
+
 def closed_pem(r):
     path = r.root + "/authority.pem"
     write(path, "of our own\n-----BEGIN CERTIFICATE-----\nxx\n-----END CERTIFICATE-----\n")
@@ -181,6 +193,8 @@ def without_a_service():
         with Changed(path):
             breaks(path, R)
             row(what, doctor(R.root)[1], *want, ill=R, path=path)
+        for left in [n for n in os.listdir(R.secrets) if n.endswith(".next")]:
+            os.unlink(f"{R.secrets}/{left}")
     with Changed(R.conf):
         add(R.conf, PUSH)
         for what, breaks, *want in VAPID:
