@@ -24,74 +24,55 @@ static enum err verdict(enum err e)
 	}
 }
 
-static enum err look(const struct app *app, const char *tenant, const char *run, bool *renewed)
+static enum err look(struct ask *store, const char *tenant, const char *run, bool *renewed)
 {
 	struct st_cap_check m = {.tenant = tenant, .run = run};
 	struct st_cap_is is = {0};
-	struct ask *a = store_take(app->store);
-	enum err e = a ? st_call_cap_check(a, &m, NULL, &is, NULL) : ERR_STORE_UNAVAILABLE;
+	enum err e = store ? st_call_cap_check(store, &m, NULL, &is, NULL) : ERR_STORE_UNAVAILABLE;
 
-	if (a)
-		store_give(app->store, a);
 	*renewed = is.renewed;
 	return e == ERR_MODEL_REQUEST_BUDGET_EXHAUSTED ? ERR_OK : verdict(e);
 }
 
-enum err gate_alive_run(const struct app *app, const char *tenant, const char *run)
+enum err gate_alive_run(struct ask *store, const char *tenant, const char *run)
 {
 	bool renewed;
-	return look(app, tenant, run, &renewed);
-}
-
-enum err gate_renewed(struct gate_call *call)
-{
-	bool renewed = false;
-	enum err e = look(call->app, call->box->tenant, call->box->run, &renewed);
-
-	return (e == ERR_OK && !renewed) || e == ERR_INACTIVE_RUN_TOKEN ? ERR_EXPIRED_RUN_TOKEN : e;
+	return look(store, tenant, run, &renewed);
 }
 
 enum err gate_alive(struct gate_call *call)
 {
-	return gate_alive_run(call->app, call->box->tenant, call->box->run);
+	return gate_alive_run(call->store, call->box->tenant, call->box->run);
 }
 
-/*
- * What the box's run is bound to, asked of the store once: it does not change. False: not known, since the run is over
- * or the store would not say. Under the box's lock.
- */
-static bool learn(struct gate_call *call)
+/* Is a token good whose own time is over, as its run's capability was given a further life? */
+static enum err look_renewed(struct gate_call *call)
 {
-	struct app *app = call->app;
-	struct box *box = call->box;
-	const struct conf *conf = call->before->conf;
-	struct st_cap_check m = {.tenant = box->tenant, .run = box->run};
+	bool renewed = false;
+	enum err e = look(call->store, call->box->tenant, call->box->run, &renewed);
+
+	return (e == ERR_OK && !renewed) || e == ERR_INACTIVE_RUN_TOKEN ? ERR_EXPIRED_RUN_TOKEN : e;
+}
+
+/* What the box's run is bound to. Nothing: the run is over or the store would not say. */
+static void learn(struct gate_call *call)
+{
+	struct st_cap_check m = {.tenant = call->box->tenant, .run = call->box->run};
 	struct st_cap_is is;
 
-	if (*box->agent)
-		return true;
-	struct ask *a = store_take(app->store);
-	if (a && st_call_cap_check(a, &m, NULL, &is, NULL) == ERR_OK) {
-		const struct cf_agent *agent = conf_agent(conf, is.agent);
-		box->delivery = agent && agent->token_wire ? BOX_WIRE : BOX_FILES;
-		snprintf(box->model, sizeof box->model, "%s", is.model);
-		snprintf(box->agent, sizeof box->agent, "%s", is.agent);
-		snprintf(box->profile, sizeof box->profile, "%s", is.profile);
-	}
-	if (a)
-		store_give(app->store, a);
-	return *box->agent != 0;
+	if (!call->store || st_call_cap_check(call->store, &m, NULL, &is, NULL) != ERR_OK)
+		return;
+	snprintf(call->learnt.model, sizeof call->learnt.model, "%s", is.model);
+	snprintf(call->learnt.agent, sizeof call->learnt.agent, "%s", is.agent);
+	snprintf(call->learnt.profile, sizeof call->learnt.profile, "%s", is.profile);
 }
 
-bool gate_by_wire(struct gate_call *call, char model[129])
+void gate_know(struct gate_call *call)
 {
-	struct box *box = call->box;
-
-	pthread_mutex_lock(&box->lock);
-	bool wire = learn(call) && box->delivery == BOX_WIRE;
-	memcpy(model, box->model, sizeof box->model);
-	pthread_mutex_unlock(&box->lock);
-	return wire;
+	if (call->renew)
+		call->known = look_renewed(call);
+	if (call->learn)
+		learn(call);
 }
 
 /* The i-th that this call may be meant for, or NULL behind the last: of the terms in force, and then what only those
@@ -132,9 +113,9 @@ void gate_rules(struct gate_call *call)
 	struct policy_rules *r = &call->rules;
 	const struct conf *conf = call->before->conf;
 
-	pthread_mutex_lock(&call->box->lock);
-	const struct cf_agent *agent = learn(call) ? conf_agent(conf, call->box->agent) : NULL;
-	pthread_mutex_unlock(&call->box->lock);
+	const struct cf_agent *agent = *call->box->agent ? conf_agent(conf, call->box->agent) : NULL;
+
+	call->agent = agent;
 	*r = (struct policy_rules){.formats = 1 << FORMAT_CHAT,
 				   .max_output_tokens = LIMIT_MODEL_MAX_TOKENS,
 				   .body_max = LIMIT_MODEL_REQUEST_BYTES,
@@ -160,23 +141,20 @@ size_t gate_body_max(const struct gate_call *call)
 /* What the run's capability is bound to, if t is what it means: the way there and what its agent may ask. */
 static bool capability(const struct gate_call *call, const struct upstream_target *t, uint8_t print[32])
 {
-	const struct cf_agent *agent = conf_agent(call->before->conf, call->box->agent);
-
 	memcpy(print, t->fingerprint, 32);
-	return !agent || conf_capability(agent, t->fingerprint, print);
+	return !call->agent || conf_capability(call->agent, t->fingerprint, print);
 }
 
 /*
  * Spends one unit at the profile that the run is bound to. Profiles may share a model; the capability's
  * fingerprint says which one is meant, and a profile that is not it spends nothing.
  */
-static enum err consume(struct gate_call *call, const struct upstream_target **used)
+static enum err consume(struct gate_call *call)
 {
-	const struct app *app = call->app;
 	const struct upstream_target *t;
 	struct st_cap_is is;
 	enum err e = ERR_PROVIDER_NOT_CONFIGURED;
-	struct ask *a = store_take(app->store);
+	struct ask *a = call->store;
 	bool skip;
 
 	if (!a)
@@ -194,18 +172,18 @@ static enum err consume(struct gate_call *call, const struct upstream_target **u
 					   .model = call->claims.model,
 					   .fingerprint = {print, sizeof print}};
 		e = verdict(st_call_cap_consume(a, &m, NULL, &is, NULL));
-		*used = t;
+		call->target = t;
 		call->retry_after = ask_retry_after(a);
 		if (e != ERR_INACTIVE_RUN_TOKEN)
 			break;
 	}
-	store_give(app->store, a);
 	return e;
 }
 
 /* Writes down what the call came to. ERR_OK only where the run's capability is still there: the last look. */
-static enum err record(struct gate_call *call, const struct upstream_answer *answer, const char *outcome)
+static enum err record(struct gate_call *call, const char *outcome)
 {
+	const struct upstream_answer *answer = &call->answer;
 	struct st_model_called m = {.tenant = call->box->tenant,
 				    .run = call->box->run,
 				    .status = (uint16_t)answer->status,
@@ -214,11 +192,8 @@ static enum err record(struct gate_call *call, const struct upstream_answer *ans
 				    .completion_tokens = answer->completion_tokens,
 				    .duration_ms = answer->duration_ms};
 	struct st_called_is is = {0};
-	struct ask *a = store_take(call->app->store);
-	enum err e = a ? st_call_model_called(a, &m, NULL, &is, NULL) : ERR_STORE_UNAVAILABLE;
+	enum err e = call->store ? st_call_model_called(call->store, &m, NULL, &is, NULL) : ERR_STORE_UNAVAILABLE;
 
-	if (a)
-		store_give(call->app->store, a);
 	if (e == ERR_RUN_SESSION_EVENTS_REJECTED)
 		e = ERR_INACTIVE_RUN_TOKEN; /* the run has ended */
 	else if (e != ERR_OK)
@@ -227,35 +202,19 @@ static enum err record(struct gate_call *call, const struct upstream_answer *ans
 }
 
 /*
- * One unit, one request upstream, one line about it. What the provider said reaches the box only where, after all
- * of that, the run may still ask, the box is there and somebody waits.
+ * What the provider said reaches the box only where, after it was written down, the run may still ask, the box is there
+ * and somebody waits.
  */
-static enum err forward(struct gate_call *call, struct flight *flight, const struct model_request *request,
-			struct upstream_answer *answer)
+static enum err settle(struct gate_call *call)
 {
-	const struct upstream_target *target = NULL;
-	const struct conf_tenant *tenant = conf_tenant(call->terms->conf, call->box->tenant);
-	enum err e =
-	    tenant ? flight_room(call->app->flights, flight, tenant->t.max_model_calls_run, tenant->t.max_model_calls)
-		   : ERR_OK;
+	struct upstream_answer *answer = &call->answer;
+	enum flight_end end = flight_ended(&call->flight);
 
-	if (e != ERR_OK) { /* a dead run hears that it is dead, whatever others do */
-		enum err alive = gate_alive(call);
-		call->retry_after = 1;
-		return alive == ERR_OK ? e : alive;
-	}
-	e = consume(call, &target);
-
-	if (e == ERR_PROVIDER_NOT_CONFIGURED) {
-		/* Nothing was spent; a dead run still hears that it is dead. */
-		enum err alive = gate_alive(call);
-		return alive == ERR_OK ? e : alive;
-	}
-	if (e != ERR_OK)
-		return e;
-	e = upstream_call(call->app, target, call->terms->model_timeout_ms, request, flight, answer);
+	if (end == FLIGHT_ON && answer->e == ERR_OK)
+		answer->e = answer_judge(call->target, call->format, answer);
+	enum err e = answer->e;
 	bool fine = answer->status >= 200 && answer->status < 300;
-	enum flight_end end = flight_ended(flight);
+	end = flight_ended(&call->flight);
 	const char *outcome = end == FLIGHT_CLIENT_LEFT ? "client_left"
 			      : end != FLIGHT_ON        ? err_code(ERR_INACTIVE_RUN_TOKEN)
 			      : e != ERR_OK             ? err_code(e)
@@ -263,25 +222,18 @@ static enum err forward(struct gate_call *call, struct flight *flight, const str
 							: "provider_refused";
 	if (e != ERR_OK && end == FLIGHT_ON)
 		log_warn("run %s: model call failed: %s (provider status %u)", call->box->run, outcome, answer->status);
-	enum err may = record(call, answer, outcome);
-	end = flight_ended(flight);
+	enum err may = record(call, outcome);
+	end = flight_ended(&call->flight);
 	call->cut = end == FLIGHT_BOX_GONE || end == FLIGHT_CLIENT_LEFT;
 	if (end != FLIGHT_ON)
 		return ERR_INACTIVE_RUN_TOKEN;
 	return may != ERR_OK ? may : e;
 }
 
-static bool model_known(const struct terms *terms, const char *model)
-{
-	for (uint32_t i = 0; i < terms->ntargets; i++)
-		if (strcmp(terms->targets[i].profile->model, model) == 0)
-			return true;
-	return false;
-}
-
 /* The answer of the provider, as the call's client may have it. */
-static void deliver(struct gate_call *call, const struct upstream_answer *answer)
+static void deliver(struct gate_call *call)
 {
+	struct upstream_answer *answer = &call->answer;
 	struct refusal r;
 
 	if (call->rules.kind != POLICY_STRICT) {
@@ -295,33 +247,60 @@ static void deliver(struct gate_call *call, const struct upstream_answer *answer
 	} else
 		r.status = answer->status;
 	call->status = r.status;
-	buf_add(&call->reply, answer->body.p, answer->body.n);
+	/* It is the reply, not a copy of it. */
+	struct buf said = answer->body;
+	answer->body = call->reply;
+	call->reply = said;
 }
 
-static void ask(struct gate_call *call, struct model_request *request)
+void gate_settle(struct gate_call *call)
 {
-	struct upstream_answer answer = {0};
-	struct flight flight;
+	enum err e = settle(call);
 
-	memcpy(request->version, call->version, sizeof request->version);
-	memcpy(request->beta, call->beta, sizeof request->beta);
-	buf_init(&answer.body, GATE_REPLY_MAX);
-	flight_begin(call->app->flights, &flight, call->box, call->fd);
-	enum err e = forward(call, &flight, request, &answer);
-	flight_finish(call->app->flights, &flight);
 	if (e != ERR_OK)
 		gate_fail(call, e, NULL);
 	else
-		deliver(call, &answer);
-	buf_free(&answer.body);
+		deliver(call);
+}
+
+static bool model_known(const struct terms *terms, const char *model)
+{
+	for (uint32_t i = 0; i < terms->ntargets; i++)
+		if (strcmp(terms->targets[i].profile->model, model) == 0)
+			return true;
+	return false;
+}
+
+/* One unit. ERR_OK: the call has a target, and the provider is asked. */
+static enum err spend(struct gate_call *call)
+{
+	const struct conf_tenant *tenant = conf_tenant(call->terms->conf, call->box->tenant);
+	enum err e = tenant ? flight_room(call->app->flights, &call->flight, tenant->t.max_model_calls_run,
+					  tenant->t.max_model_calls)
+			    : ERR_OK;
+
+	if (e != ERR_OK) { /* a dead run hears that it is dead, whatever others do */
+		enum err alive = gate_alive(call);
+		call->retry_after = 1;
+		return alive == ERR_OK ? e : alive;
+	}
+	e = consume(call);
+	if (e == ERR_PROVIDER_NOT_CONFIGURED) {
+		/* Nothing was spent; a dead run still hears that it is dead. */
+		enum err alive = gate_alive(call);
+		e = alive == ERR_OK ? e : alive;
+	}
+	if (e != ERR_OK)
+		call->target = NULL;
+	return e;
 }
 
 static void model_call(struct gate_call *call)
 {
 	struct arena arena own_arena = {0};
-	struct model_request request = {.format = call->format};
-	struct json_fault why;
+	struct model_request *request = &call->request;
 	char field[SCHEMA_FIELD] = "";
+	request->format = call->format;
 	bool large = call->rules.kind != POLICY_STRICT;
 
 	if (!(call->rules.formats & 1U << call->format->id)) {
@@ -331,22 +310,25 @@ static void model_call(struct gate_call *call)
 	}
 	arena_init(&arena, large ? GATE_ARENA_LARGE : GATE_ARENA);
 	const struct json *body = json_parse(&arena, call->body.p, call->body.n, JSON_DEPTH_MODEL,
-					     large ? GATE_NODES_LARGE : GATE_NODES, &why);
+					     large ? GATE_NODES_LARGE : GATE_NODES, NULL);
 	if (!body) {
 		gate_fail(call, lack_or(ERR_INVALID_JSON), NULL);
 		return;
 	}
-	enum err e = policy_apply(&call->rules, call->format, body, &request, field);
+	enum err e = policy_apply(&call->rules, call->format, body, request, field);
 	if (e == ERR_OK && !model_known(call->terms, call->claims.model) &&
 	    !model_known(call->before, call->claims.model)) {
 		e = ERR_MODEL_NOT_ALLOWED;
 		snprintf(field, sizeof field, "model");
 	}
-	if (e == ERR_OK)
-		ask(call, &request);
-	else
+	if (e == ERR_OK) {
+		memcpy(request->version, call->version, sizeof request->version);
+		memcpy(request->beta, call->beta, sizeof request->beta);
+		*field = 0;
+		e = spend(call);
+	}
+	if (e != ERR_OK)
 		gate_fail(call, e, field);
-	model_request_free(&request);
 }
 
 void gate_chat(struct gate_call *call)

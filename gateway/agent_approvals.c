@@ -15,14 +15,10 @@ static enum err poll(struct gate_call *call, struct st_approval_is *is, uint8_t 
 		return ERR_APPROVAL_NOT_FOUND;
 	if (e != ERR_OK)
 		return e;
-	struct ask *a = store_take(call->app->store);
-	if (!a)
-		return ERR_STORE_UNAVAILABLE;
-	e = st_call_approval_get(a, &m, NULL, is, NULL);
-	/* The answer's bytes live in the connection's buffer: taken before it is given back. */
+	e = st_call_approval_get(call->store, &m, NULL, is, NULL);
+	/* The answer's bytes live in the connection's buffer: taken before it has its next question. */
 	for (uint32_t i = 0; e == ERR_OK && i < SHA256_SIZE; i++)
 		digest[i] = i < is->digest.n ? is->digest.p[i] : 0;
-	store_give(call->app->store, a);
 	return e;
 }
 

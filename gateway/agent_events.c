@@ -221,17 +221,13 @@ static enum err store_batch(struct gate_call *call, struct batch *b)
 		kept++;
 	}
 	m.events = wire_list_done(&b->list);
-	struct ask *a = e == ERR_OK && kept ? store_take(call->app->store) : NULL;
 	if (e != ERR_OK || !kept)
 		return e;
-	if (!a)
-		return ERR_STORE_UNAVAILABLE;
-	e = st_call_events_append(a, &m, NULL, &taken, NULL);
+	e = st_call_events_append(call->store, &m, NULL, &taken, NULL);
 	if (e == ERR_OK) {
 		b->accepted = taken.accepted;
 		b->last = taken.last_sequence;
 	}
-	store_give(call->app->store, a);
 	return e;
 }
 

@@ -1,37 +1,37 @@
 /*
  * Calls that are under way to a provider, and whoever ends them early: the store, which says that a run lost its
- * capability; sandboxd, which closed the box; the box's client, which left (libmicrohttpd does not look at a
- * connection while its handler works). Ending is asked for here and done by the call's own thread.
+ * capability; sandboxd, which closed the box; the box's client, which left (http.c looks for that, libmicrohttpd does
+ * not look at a connection that it has lent). Ending is asked for here and done by the loop.
  *
  * What the store says may be missed, while it is away or before we have subscribed. So each time that we subscribe,
  * every call under way is looked up, and none is delivered without a last look (MODEL_CALLED in admit.c).
  */
 #include "gateway/gateway.h"
 #include "lib/die.h"
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
-enum { EVENTS = 32, PAUSE_MS = 100 };
+enum { PAUSE_MS = 100 };
 
 struct flights {
 	const struct app *app;
 	const char *store_path;
 	pthread_mutex_t lock;
-	struct flight *first; /* under the lock, as is each flight's own part */
-	uint64_t last_id;
-	int epoll;
+	struct flight *first; /* under the lock */
+	bool some_ended;      /* under the lock: and not told */
 };
 
-static void end(struct flight *f, enum flight_end why)
+/* Under the lock, or by the loop for its own. */
+static bool end(struct flight *f, enum flight_end why)
 {
 	int on = FLIGHT_ON;
-	/* The first reason stays. */
-	if (atomic_compare_exchange_strong(&f->end, &on, (int)why) && f->wake)
-		f->wake(f->arg);
+	return atomic_compare_exchange_strong(&f->end, &on, (int)why);
+}
+
+void flight_stop(struct flight *f, enum flight_end why)
+{
+	(void)end(f, why);
 }
 
 enum flight_end flight_ended(const struct flight *f)
@@ -39,28 +39,15 @@ enum flight_end flight_ended(const struct flight *f)
 	return (enum flight_end)atomic_load(&f->end);
 }
 
-void flight_begin(struct flights *fs, struct flight *f, struct box *box, int fd)
+void flight_begin(struct flights *fs, struct flight *f, struct box *box)
 {
-	*f = (struct flight){.box = box, .fd = fd};
+	*f = (struct flight){.box = box, .begun = true, .end = box->closing ? FLIGHT_BOX_GONE : FLIGHT_ON};
 	pthread_mutex_lock(&fs->lock);
-	f->id = ++fs->last_id;
 	f->next = fs->first;
+	f->back = &fs->first;
+	if (f->next)
+		f->next->back = &f->next;
 	fs->first = f;
-	/* box_close sets this before it looks for the box's calls here. */
-	if (atomic_load(&box->closing))
-		end(f, FLIGHT_BOX_GONE);
-	pthread_mutex_unlock(&fs->lock);
-	/* An id and no pointer: the event may come when the call is over. Once is enough. */
-	struct epoll_event ev = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.u64 = f->id};
-	if (epoll_ctl(fs->epoll, EPOLL_CTL_ADD, fd, &ev) != 0)
-		log_warn("run %s: a client cannot be watched: %m", box->run);
-}
-
-void flight_waker(struct flights *fs, struct flight *f, void (*wake)(void *), void *arg)
-{
-	pthread_mutex_lock(&fs->lock);
-	f->wake = wake;
-	f->arg = arg;
 	pthread_mutex_unlock(&fs->lock);
 }
 
@@ -81,12 +68,13 @@ enum err flight_room(struct flights *fs, const struct flight *of, uint32_t most_
 
 void flight_finish(struct flights *fs, struct flight *f)
 {
-	(void)epoll_ctl(fs->epoll, EPOLL_CTL_DEL, f->fd, NULL);
+	if (!f->begun)
+		return;
+	f->begun = false;
 	pthread_mutex_lock(&fs->lock);
-	struct flight **at = &fs->first;
-	while (*at != f)
-		at = &(*at)->next;
-	*at = f->next;
+	*f->back = f->next;
+	if (f->next)
+		f->next->back = f->back;
 	pthread_mutex_unlock(&fs->lock);
 }
 
@@ -94,37 +82,41 @@ void flights_end_box(struct flights *fs, const struct box *box)
 {
 	pthread_mutex_lock(&fs->lock);
 	for (struct flight *f = fs->first; f; f = f->next)
-		if (f->box == box)
-			end(f, FLIGHT_BOX_GONE);
+		if (f->box == box && end(f, FLIGHT_BOX_GONE))
+			fs->some_ended = true;
 	pthread_mutex_unlock(&fs->lock);
 }
 
 static void end_run(struct flights *fs, const char *tenant, const char *run)
 {
+	bool some = false;
+
 	pthread_mutex_lock(&fs->lock);
 	for (struct flight *f = fs->first; f; f = f->next)
-		if (strcmp(f->box->run, run) == 0 && strcmp(f->box->tenant, tenant) == 0)
-			end(f, FLIGHT_REVOKED);
+		if (strcmp(f->box->run, run) == 0 && strcmp(f->box->tenant, tenant) == 0 && end(f, FLIGHT_REVOKED))
+			some = true;
+	fs->some_ended = fs->some_ended || some;
 	pthread_mutex_unlock(&fs->lock);
+	if (some)
+		loop_wake(fs->app->loop);
 }
 
-static void *watch_clients(void *arg)
+struct gate_call *flights_next_ended(struct flights *fs)
 {
-	struct flights *fs = arg;
-	struct epoll_event ev[EVENTS];
+	struct flight *f = NULL;
 
-	for (;;) {
-		int n = epoll_wait(fs->epoll, ev, EVENTS, -1);
-		if (n < 0 && errno != EINTR)
-			fatal("epoll: %m");
-		pthread_mutex_lock(&fs->lock);
-		for (int i = 0; i < n; i++)
-			for (struct flight *f = fs->first; f; f = f->next)
-				if (f->id == ev[i].data.u64)
-					end(f, FLIGHT_CLIENT_LEFT);
-		pthread_mutex_unlock(&fs->lock);
+	pthread_mutex_lock(&fs->lock);
+	if (fs->some_ended) {
+		f = fs->first;
+		while (f && (f->told || flight_ended(f) == FLIGHT_ON))
+			f = f->next;
+		if (f)
+			f->told = true;
+		else
+			fs->some_ended = false;
 	}
-	return NULL;
+	pthread_mutex_unlock(&fs->lock);
+	return f ? (struct gate_call *)(void *)((char *)f - offsetof(struct gate_call, flight)) : NULL;
 }
 
 struct name {
@@ -151,14 +143,14 @@ static struct name *names(struct flights *fs, size_t *n)
 }
 
 /* Whether any run lost its capability while nobody told us. False: the store would not say. */
-static bool look_at_all(struct flights *fs)
+static bool look_at_all(struct flights *fs, struct ask *store)
 {
 	size_t n;
 	struct name *list = names(fs, &n);
 	bool told = true;
 
 	for (size_t i = 0; i < n && told; i++) {
-		enum err e = gate_alive_run(fs->app, list[i].tenant, list[i].run);
+		enum err e = gate_alive_run(store, list[i].tenant, list[i].run);
 		if (e == ERR_INACTIVE_RUN_TOKEN)
 			end_run(fs, list[i].tenant, list[i].run);
 		told = e != ERR_STORE_UNAVAILABLE;
@@ -171,15 +163,16 @@ static void *watch_store(void *arg)
 {
 	struct flights *fs = arg;
 	struct ask *a = ask_new(fs->store_path, GATE_STORE_PATIENCE_MS);
+	struct ask *look = ask_new(fs->store_path, GATE_STORE_PATIENCE_MS);
 	struct st_subscribe all = {.tenant = "", .run = ""};
 	struct ask_answer packet;
 	struct st_woken m;
 	struct st_ok ok;
 
-	if (!a)
+	if (!a || !look)
 		fatal("no memory");
 	for (;;) {
-		bool subscribed = st_call_subscribe(a, &all, NULL, &ok, NULL) == ERR_OK && look_at_all(fs);
+		bool subscribed = st_call_subscribe(a, &all, NULL, &ok, NULL) == ERR_OK && look_at_all(fs, look);
 		while (subscribed && ask_wait(a, -1, &packet) > 0) {
 			ask_close_fds(&packet);
 			if (st_get_woken(packet.frame, packet.len, &m))
@@ -193,18 +186,15 @@ static void *watch_store(void *arg)
 struct flights *flights_new(const struct app *app, const char *store_path)
 {
 	struct flights *fs = calloc(1, sizeof *fs);
-	pthread_t one, two;
+	pthread_t one;
 
 	if (!fs)
 		fatal("no memory");
 	fs->app = app;
 	fs->store_path = store_path;
 	pthread_mutex_init(&fs->lock, NULL);
-	fs->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (fs->epoll < 0 || pthread_create(&one, NULL, watch_clients, fs) != 0 ||
-	    pthread_create(&two, NULL, watch_store, fs) != 0)
+	if (pthread_create(&one, NULL, watch_store, fs) != 0)
 		fatal("cannot watch the calls under way: %m");
 	pthread_detach(one);
-	pthread_detach(two);
 	return fs;
 }

@@ -1,10 +1,13 @@
 /*
- * The gateway's parts. The way of a call: http (headers, body, limits) -> route table -> token of this
- * connection's box -> gate_NAME (admit, agent_events, agent_approvals) -> store, provider -> reply by http.
+ * The gateway's parts. The way of a call: http (bytes) -> head (form, route table, token of this connection's box) ->
+ * body -> gate_NAME (admit, agent_events, agent_approvals) -> upstream -> gate_settle -> reply by http. call.c has the
+ * states of it. One thread, the loop, does all of it but the gate_ functions, which ask the store and are done by a
+ * worker; a call is always in the hands of one of them.
  */
 #ifndef GATEWAY_GATEWAY_H
 #define GATEWAY_GATEWAY_H
 #include "gateway/format.h"
+#include "gateway/loop.h"
 #include "gateway/policy.h"
 #include "gen/errors.h"
 #include "gen/store_msg.h"
@@ -60,26 +63,66 @@ struct terms {
 
 struct app {
 	struct reload reload; /* each that is held has its terms as its own */
-	struct box *boxes;    /* the main thread's */
-	struct store_pool *store;
-	struct upstream_pool *upstream;
+	struct box *boxes;    /* the loop's */
+	struct loop *loop;
+	struct workers *workers;
+	struct upstream *upstream;
 	struct flights *flights;
+	struct http *http;
 };
 
-/* One box: its listener decided run and tenant. */
+enum box_delivery { BOX_UNKNOWN, BOX_FILES, BOX_WIRE }; /* how its run gets its tokens */
+
+/* One box: its listener decided run and tenant. The loop's alone, but for what is named here. */
 struct box {
 	struct app *app;
 	char run[129], tenant[129];
 	struct MHD_Daemon *daemon;
+	uint64_t watch;
 	pthread_mutex_t lock;
-	const struct terms *opened_under;                   /* under the lock; used once by the box */
-	enum { BOX_UNKNOWN, BOX_FILES, BOX_WIRE } delivery; /* under the lock: how its run gets its tokens */
-	char model[129];                                    /* that its run is bound to; empty: not known yet */
-	char agent[129], profile[129];                      /* the same */
-	struct pace denied;                                 /* under the lock: how often a wrong token is told of */
-	atomic_bool link_told, id_told;                     /* one log line a run for what was left out */
-	atomic_bool closing;                                /* the box is gone: no call sets out any more */
-	struct box *next;
+	const struct terms *opened_under; /* under the lock; used once by the box */
+	enum box_delivery delivery;
+	char model[129];                /* that its run is bound to; empty: not known yet */
+	char agent[129], profile[129];  /* the same */
+	struct pace denied;             /* how often a wrong token is told of */
+	atomic_bool link_told, id_told; /* workers': one log line a run for what was left out */
+	bool closing, due;              /* gone: no call sets out any more; to be run this turn */
+	unsigned away;                  /* calls that are not libmicrohttpd's at the moment */
+	struct box *next, *next_due;
+};
+
+/* What a call is at; call.c has the table. */
+enum call_state {
+	CALL_HEAD,      /* its headers are being read */
+	CALL_KNOWING,   /* a worker finds out whose it is */
+	CALL_KNOWN,     /* and has */
+	CALL_TELLING,   /* a worker tells the audit log that it is refused */
+	CALL_BODY,      /* its body is being read */
+	CALL_ADMITTING, /* a worker has its gate_ function */
+	CALL_UPSTREAM,  /* the provider has it */
+	CALL_SETTLING,  /* a worker has gate_settle */
+	CALL_DONE,      /* its reply is there */
+	CALL_STATES
+};
+
+/* What the provider said. */
+struct upstream_answer {
+	unsigned status; /* the provider's; 0: there was none */
+	enum err e;      /* what the transfer came to, ERR_OK also for an error status */
+	bool json;       /* its type */
+	struct buf body; /* strict JSON once answer_judge has said so */
+	uint64_t prompt_tokens, completion_tokens;
+	uint32_t duration_ms;
+	unsigned retry_after; /* seconds, as the provider said; 0: it did not */
+};
+
+/* flight.c: a model call that is under way, and what ends it early */
+enum flight_end { FLIGHT_ON, FLIGHT_REVOKED, FLIGHT_BOX_GONE, FLIGHT_CLIENT_LEFT };
+struct flight {
+	struct box *box;
+	atomic_int end; /* enum flight_end */
+	bool begun, told;
+	struct flight *next, **back; /* under the lock of flight.c */
 };
 
 /* One request. Handlers fill status and reply, or return an error by gate_fail. */
@@ -91,9 +134,11 @@ struct gate_call {
 	struct route_found found;
 	struct token_claims claims;
 	char request_id[UUID_LEN + 1];
+	const struct cf_agent *agent;                            /* before's; NULL: not known whose it is */
 	const struct format *format;                             /* of a model's route; NULL: none */
 	struct policy_rules rules;                               /* once the token was good: what its run may ask */
 	char version[FORMAT_VERSION_MAX], beta[FORMAT_BETA_MAX]; /* for the provider */
+	struct ask *store; /* of the worker that has the call; NULL: the store was not to be had in time */
 	struct buf body;
 	unsigned status;
 	struct buf reply;
@@ -101,16 +146,39 @@ struct gate_call {
 	bool retry;           /* our own refusal, that will pass */
 	unsigned retry_after; /* after so many seconds; 0: soon */
 	bool cut;             /* nobody may have an answer: the connection is closed */
-	int fd;               /* of the connection, to be watched and not touched */
-	/* http.c's own */
+	/* set by a gate_ function that wants the provider asked: what gate_settle gets back */
+	const struct upstream_target *target;
+	struct model_request request;
+	struct upstream_answer answer;
+	struct flight flight;
+	/* head.c's own */
+	enum err known;    /* of KNOWING: what the token alone came to, then what the worker found */
+	bool renew, learn; /* what a worker shall find out */
+	struct {
+		char agent[129], profile[129], model[129]; /* and has: what the run is bound to; empty: nobody said */
+	} learnt;
+	char denied[300]; /* of TELLING: what was refused */
+	uint32_t suppressed;
+	/* call.c's and http.c's own */
+	enum call_state state;
+	struct errand errand;
+	void (*step)(struct gate_call *call);
+	struct MHD_Connection *connection;
+	struct transfer *transfer;
+	uint64_t watch; /* of its client */
 	char path[512];
 	uint64_t started_ms;
 	size_t swallowed;
-	bool seen_head, too_large;
+	bool too_large, close;
 };
 
 /* terms.c. What it makes is h's own; NULL: *why is a phrase that stays. */
 const struct terms *terms_make(struct held *h, const char **why);
+/* Those in force, and those of a box: used once more, until terms_done (NULL: nothing). */
+const struct terms *terms_now(struct app *app);
+const struct terms *terms_of_box(struct box *box);
+void terms_done(const struct terms *t);
+
 /* Whether this process can take it up; makes its terms. */
 const char *terms_fit(struct held *next);
 /* Can the same be asked under these? */
@@ -135,75 +203,95 @@ void gate_fail(struct gate_call *call, enum err e, const char *field);
 /* The same of what was decided already; the call has a format. */
 void gate_refuse(struct gate_call *call, const struct refusal *r, const char *field);
 
-/* admit.c: does no token enter this box? Then the connection alone says whose call it is, and model becomes the run's.
- */
-bool gate_by_wire(struct gate_call *call, char model[129]);
-/* Once the caller is known: what its run may ask (call->rules). Where that is not to be learnt, what the strictest may.
- */
+/* admit.c: once the caller is known: what its run may ask (call->rules). Where that is not to be learnt, what the
+ * strictest may. */
 void gate_rules(struct gate_call *call);
 /* Bytes that the body of this call may have, by its route and its run's rules. */
 size_t gate_body_max(const struct gate_call *call);
-/* ERR_OK where a token of the call's run is good although its own time is over: its capability was given a further
- * life. */
-enum err gate_renewed(struct gate_call *call);
+/* The gate_ functions, by a worker. gate_know finds out what call->known asks for; gate_tell_denied tells the audit log
+ * of call->denied. */
+void gate_know(struct gate_call *call);
+void gate_tell_denied(struct gate_call *call);
+/* What the provider said, or what ended the call early, is written down and becomes the reply. */
+void gate_settle(struct gate_call *call);
 /* ERR_OK while the run's capability is alive, whatever is left of its budget; never spends. */
 enum err gate_alive(struct gate_call *call);
-enum err gate_alive_run(const struct app *app, const char *tenant, const char *run);
+enum err gate_alive_run(struct ask *store, const char *tenant, const char *run);
 
-/* flight.c: the model calls that are under way, and what ends them early */
-enum flight_end { FLIGHT_ON, FLIGHT_REVOKED, FLIGHT_BOX_GONE, FLIGHT_CLIENT_LEFT };
-struct flight {
-	struct box *box;
-	int fd;
-	atomic_int end; /* enum flight_end */
-	/* flight.c's own */
-	uint64_t id;
-	void (*wake)(void *);
-	void *arg;
-	struct flight *next;
+/* head.c: what the headers say. ERR_OK: the body may come. */
+struct MHD_Connection;
+enum head_next { HEAD_ON, HEAD_REFUSED, HEAD_ASK, HEAD_TELL };
+/* Again with knew once a worker was asked (HEAD_ASK). Refused: e says why, also of HEAD_TELL. */
+enum head_next head_check(struct gate_call *call, const char *method, bool knew, enum err *e);
+
+/* call.c */
+enum call_event {
+	CALL_EV_PASSED,  /* the headers are right */
+	CALL_EV_REFUSED, /* they or the body are not; the reply is there */
+	CALL_EV_ASK,     /* a worker must say whose it is */
+	CALL_EV_TELL,    /* a worker must tell of the refusal */
+	CALL_EV_WHOLE,   /* the body is there */
+	CALL_EV_STEPPED, /* the worker is done, the reply is there */
+	CALL_EV_FORWARD, /* the worker is done, the provider is to be asked */
+	CALL_EV_LATE,    /* it would be, but the call was ended meanwhile */
+	CALL_EV_OVER,    /* the transfer is */
+	CALL_EV_ENDED,   /* early: call->flight says by whom */
 };
-/* Begins to watch the store at this path, for the life of the program. Ends it where it cannot. */
+void call_event(struct gate_call *call, enum call_event ev);
+void call_start(struct gate_call *call, struct box *box);
+/* Calls that a flight's end ends are told so, in each turn of the loop. */
+void calls_watch(struct app *app);
+
+/* flight.c. Begins to watch the store at this path, for the life of the program. Ends it where it cannot. */
 struct flights *flights_new(const struct app *app, const char *store_path);
-/* From now on the call may be ended; fd is its client's. Before the unit is spent, so that nothing is missed. */
-void flight_begin(struct flights *fs, struct flight *f, struct box *box, int fd);
+/* From now on the call may be ended. Before the unit is spent, so that nothing is missed. By the loop. */
+void flight_begin(struct flights *fs, struct flight *f, struct box *box);
+void flight_finish(struct flights *fs, struct flight *f);
 /* Are no more calls of its run and of its tenant under way, with this one, than these (0: no limit)? Those of all boxes
  * pass here, and a gateway that dies ends them all, so that nothing is counted that is not there. */
 enum err flight_room(struct flights *fs, const struct flight *of, uint32_t most_run, uint32_t most_tenant);
-void flight_finish(struct flights *fs, struct flight *f);
-/* wake(arg) is called by another thread when the call shall end; NULL: no more. */
-void flight_waker(struct flights *fs, struct flight *f, void (*wake)(void *), void *arg);
+/* The first reason stays. */
+void flight_stop(struct flight *f, enum flight_end why);
 enum flight_end flight_ended(const struct flight *f);
 /* The box is gone (closing is set): its calls end. */
 void flights_end_box(struct flights *fs, const struct box *box);
+/* By the loop: the next call that was ended and is not told yet. */
+struct gate_call *flights_next_ended(struct flights *fs);
 
-/* http.c: serves the listener fd (taken over) for this box. NULL: cannot. */
+/* http.c: HTTP towards the boxes, by the loop. */
+struct http *http_new(struct app *app);
+/* Serves the listener fd (taken over) for this box. NULL: cannot. */
 struct box *box_open(struct app *app, const char *run, const char *tenant, int fd);
-/* Stops serving and frees it in the background; calls in flight are cut short. */
-void box_close(struct box *box);
+/* Stops serving the run's, if there is one; calls in flight are cut short, and it is freed when the last of them is
+ * done.
+ */
+void box_close(struct app *app, const char *run);
+/* The connection waits for the call, which is somebody else's now; goes on. */
+void http_suspend(struct gate_call *call);
+void http_resume(struct gate_call *call);
+/* Whether its client leaves meanwhile. */
+void http_watch(struct gate_call *call);
+void http_unwatch(struct gate_call *call);
 
-/* store_pool.c: connections to stored, lent to one call at a time. */
-struct store_pool *store_pool_new(const char *socket_path);
-/* Keeps one connection of its own to the store, over which it says again and again which profiles can be asked, and
- * from which METRICS there tells that this process is up. */
-void store_stay_connected(struct store_pool *p, struct app *app);
+/* store_stay.c: keeps one connection of its own to the store, over which it says again and again which profiles can be
+ * asked, and from which METRICS there tells that this process is up. */
+void store_stay_connected(const char *store_path, struct app *app);
 /* Which profiles can be asked may have changed: it is said at once. */
-void store_say_again(struct store_pool *p);
-struct ask *store_take(struct store_pool *p); /* waits; NULL after GATE_STORE_PATIENCE_MS */
-void store_give(struct store_pool *p, struct ask *a);
+void store_say_again(void);
 
-/* upstream.c (sole includer of curl) */
-struct upstream_answer {
-	unsigned status; /* the provider's; 0: there was none */
-	struct buf body; /* strict JSON when the result is ERR_OK */
-	uint64_t prompt_tokens, completion_tokens;
-	uint32_t duration_ms;
-	unsigned retry_after; /* seconds, as the provider said; 0: it did not */
-};
-struct upstream_pool *upstream_pool_new(void);
-/* The complete address for a format of a provider, or NULL: it does not speak it, or the reason is logged. The caller
- * frees. */
+/* upstream.c (upstream*.c are the sole includers of curl), by the loop */
+struct upstream *upstream_new(struct app *app);
+/* upstream_memory.c: starts libcurl, once. */
+bool upstream_memory_start(void);
+/* upstream_url.c: the complete address for a format of a provider, or NULL: it does not speak it, or the reason is
+ * logged. The caller frees. */
 char *upstream_url(const struct cf_provider *p, const struct format *f);
-/* One call, never repeated. Cut off when the flight is ended. ERR_OK also for an error status of the provider. */
-enum err upstream_call(const struct app *app, const struct upstream_target *t, uint32_t timeout_ms,
-		       const struct model_request *request, struct flight *flight, struct upstream_answer *answer);
+/* Begins to ask call->target for call->request, once, never repeated; CALL_EV_OVER when it is over, with call->answer
+ * filled. */
+void upstream_begin(struct gate_call *call);
+/* Cuts it off; there is no event any more. */
+void upstream_cancel(struct gate_call *call);
+
+/* answer.c: a whole answer: type, strict JSON, no trace of the key. Counts its usage. */
+enum err answer_judge(const struct upstream_target *target, const struct format *f, struct upstream_answer *answer);
 #endif

@@ -1,25 +1,30 @@
 /*
- * HTTP towards the boxes: one libmicrohttpd daemon a box, so that the daemon's closure, and nothing that a
- * caller sends, says which run a connection belongs to. Trusts no byte of a request. Order of checks: form,
- * path, method, token, ids, content type, size; a body is read only after all of these.
+ * HTTP towards the boxes: one libmicrohttpd daemon a box, so that the daemon's closure, and nothing that a caller
+ * sends, says which run a connection belongs to. The daemons have no thread: each is run by the loop when something of
+ * it is ready. A connection whose call is somewhere else is suspended; nobody looks at it then but http_watch.
  */
 #include "gateway/gateway.h"
-#include "gen/audit.h"
 #include "gen/routes.h"
 #include "lib/die.h"
 #include "lib/lack.h"
-#include "lib/own.h"
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/socket.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
-enum { MEMORY_PER_CONNECTION = 32768, STACK = 512 * 1024, SWALLOW = 1000000 };
+enum { MEMORY_PER_CONNECTION = 32768, SWALLOW = 1000000, PASSES = 8, TICK_MS = 1000 };
 
-static enum MHD_Result send_reply(struct gate_call *call, struct MHD_Connection *c, bool close)
+struct http {
+	struct app *app;
+	struct box *due;
+	unsigned closing; /* of boxes */
+	uint64_t next_tick;
+};
+
+static enum MHD_Result send_reply(struct gate_call *call)
 {
 	if (buf_failed(&call->reply)) {
 		enum err e = lack_error();
@@ -27,7 +32,8 @@ static enum MHD_Result send_reply(struct gate_call *call, struct MHD_Connection 
 		buf_init(&call->reply, GATE_REPLY_MAX);
 		gate_fail(call, e, NULL);
 	}
-	struct MHD_Response *r = MHD_create_response_from_buffer(call->reply.n, call->reply.p, MHD_RESPMEM_MUST_COPY);
+	/* It lives as long as the call. */
+	struct MHD_Response *r = MHD_create_response_from_buffer(call->reply.n, call->reply.p, MHD_RESPMEM_PERSISTENT);
 	if (!r)
 		return MHD_NO;
 	MHD_add_response_header(r, "Content-Type", "application/json");
@@ -43,248 +49,75 @@ static enum MHD_Result send_reply(struct gate_call *call, struct MHD_Connection 
 		snprintf(seconds, sizeof seconds, "%u", call->retry_after > 0 ? call->retry_after : 5);
 		MHD_add_response_header(r, "Retry-After", seconds);
 	}
-	if (close)
+	if (call->close)
 		MHD_add_response_header(r, "Connection", "close");
-	enum MHD_Result sent = MHD_queue_response(c, call->status, r);
+	enum MHD_Result sent = MHD_queue_response(call->connection, call->status, r);
 	MHD_destroy_response(r);
 	return sent;
 }
 
-/* Headers that decide something: each at most once. */
-static const char *const single[] = {"host",
-				     "authorization",
-				     "content-length",
-				     "content-type",
-				     "content-encoding",
-				     "transfer-encoding",
-				     "x-api-key",
-				     "anthropic-version",
-				     "anthropic-beta",
-				     "connection",
-				     "expect"};
-enum {
-	HEADER_HOST,
-	HEADER_AUTHORIZATION,
-	HEADER_LENGTH,
-	HEADER_TYPE,
-	HEADER_CODING,
-	HEADER_TRANSFER,
-	HEADER_API_KEY,
-	HEADER_VERSION,
-	HEADER_BETA,
-	HEADER__COUNT = sizeof single / sizeof single[0]
-};
-
-struct head {
-	const char *value[HEADER__COUNT];
-	size_t size[HEADER__COUNT];
-	bool twice;
-};
-
-static enum MHD_Result on_header(void *arg, enum MHD_ValueKind kind, const char *key, size_t key_size,
-				 const char *value, size_t value_size)
+static void box_due(struct box *box)
 {
-	struct head *h = arg;
+	struct http *h = box->app->http;
 
-	(void)kind;
-	for (size_t i = 0; i < HEADER__COUNT; i++)
-		if (key_size == strlen(single[i]) && strncasecmp(key, single[i], key_size) == 0) {
-			h->twice = h->twice || h->value[i];
-			h->value[i] = value ? value : "";
-			h->size[i] = value ? value_size : 0;
-		}
-	return MHD_YES;
-}
-
-/* The raw target as it was sent: origin form, no percent-encoding, no empty or dot segment. */
-static enum err take_path(const char *raw, char *path, size_t cap)
-{
-	size_t n = strcspn(raw, "?");
-
-	if (raw[0] != '/')
-		return ERR_INVALID_REQUEST;
-	if (n >= cap)
-		return ERR_NOT_FOUND;
-	memcpy(path, raw, n);
-	path[n] = 0;
-	for (size_t i = 0; i < n; i++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/", path[i]))
-			return ERR_NOT_FOUND;
-	for (const char *s = path; s; s = strchr(s + 1, '/')) {
-		size_t part = strcspn(s + 1, "/");
-		if (part == 0 || strspn(s + 1, ".") == part)
-			return ERR_NOT_FOUND;
-	}
-	return ERR_OK;
-}
-
-/* What is shown as a token: Bearer, or for models as x-api-key; both only where they are equal. */
-static bool shown(const struct gate_call *call, const struct head *h, const char **value, size_t *n)
-{
-	static const char scheme[] = "Bearer ";
-	bool model = call->found.route->audience == TOKEN_MODEL;
-	const char *bearer = h->value[HEADER_AUTHORIZATION], *key = model ? h->value[HEADER_API_KEY] : NULL;
-
-	*value = key;
-	*n = h->size[HEADER_API_KEY];
-	if (!bearer)
-		return key != NULL;
-	if (h->size[HEADER_AUTHORIZATION] < sizeof scheme || strncasecmp(bearer, scheme, sizeof scheme - 1) != 0)
-		return false;
-	*value = bearer + sizeof scheme - 1;
-	*n = h->size[HEADER_AUTHORIZATION] - (sizeof scheme - 1);
-	return !key || secret_equal(key, h->size[HEADER_API_KEY], *value, *n);
-}
-
-/* The token has to be of this route's audience and of this connection's run. */
-static enum err by_token(struct gate_call *call, const struct head *h)
-{
-	const char *value;
-	size_t n;
-
-	if (!shown(call, h, &value, &n) || n > TOKEN_MAX)
-		return ERR_INVALID_RUN_TOKEN;
-	enum err e =
-	    token_verify(call->terms->token_key, call->terms->token_next, value, n,
-			 (enum token_audience)call->found.route->audience, (int64_t)(clock_ms() / 1000), &call->claims);
-	bool old = e == ERR_EXPIRED_RUN_TOKEN && call->claims.exp != 0;
-	if (e != ERR_OK && !old)
-		return e;
-	if (strcmp(call->claims.run, call->box->run) != 0 || strcmp(call->claims.tenant, call->box->tenant) != 0)
-		return ERR_INVALID_RUN_TOKEN;
-	/* A run that waited for a person may be older than its tokens, which its agent has read once and for all. */
-	return old ? gate_renewed(call) : ERR_OK;
-}
-
-/*
- * Where no token enters the box, what the listener says is all there is to say: the connection is the run, whatever it
- * sends. Its capability is asked for with each call, as it is with a token.
- */
-static bool by_wire(struct gate_call *call)
-{
-	struct token_claims *c = &call->claims;
-
-	*c = (struct token_claims){.audience = (enum token_audience)call->found.route->audience};
-	snprintf(c->run, sizeof c->run, "%s", call->box->run);
-	snprintf(c->tenant, sizeof c->tenant, "%s", call->box->tenant);
-	return gate_by_wire(call, c->model);
-}
-
-static enum err authenticate(struct gate_call *call, const struct head *h)
-{
-	enum err e = by_token(call, h);
-	if (e != ERR_OK && !by_wire(call))
-		return e;
-	/* Routes with a run in their path name it first. */
-	if (strstr(call->found.route->path, "{runId}") && strcmp(call->found.arg[0], call->claims.run) != 0)
-		return ERR_INVALID_RUN_TOKEN;
-	return ERR_OK;
-}
-
-/* A box that tries tokens is told to the audit log, but cannot fill it. */
-static void note_denied(struct gate_call *call, const char *method, const char *path, enum err e)
-{
-	struct box *box = call->box;
-	char subject[300];
-	struct st_ok ok;
-	struct st_audit_note m = {.event = AUDIT_AUTH_DENIED,
-				  .tenant = box->tenant,
-				  .run = box->run,
-				  .actor = "sandbox",
-				  .request_id = call->request_id,
-				  .subject = subject,
-				  .code = (uint16_t)e};
-
-	pthread_mutex_lock(&box->lock);
-	bool say = pace_take(&box->denied, pace_source, timer_ms(), &m.suppressed);
-	pthread_mutex_unlock(&box->lock);
-	struct ask *a = say ? store_take(call->app->store) : NULL;
-	if (!a)
+	if (box->due)
 		return;
-	snprintf(subject, sizeof subject, "%.16s %.270s", method, path);
-	enum err told = st_call_audit_note(a, &m, NULL, &ok, NULL);
-	store_give(call->app->store, a);
-	if (told != ERR_OK)
-		log_warn("run %s: a refused token was not told to the audit log: %s", box->run, err_code(told));
+	box->due = true;
+	box->next_due = h->due;
+	h->due = box;
 }
 
-static bool json_type(const struct head *h)
+void http_suspend(struct gate_call *call)
 {
-	static const char want[] = "application/json";
-	const char *v = h->value[HEADER_TYPE];
-
-	if (!v || strncasecmp(v, want, sizeof want - 1) != 0)
-		return false;
-	v += sizeof want - 1;
-	return *v == 0 || *v == ';' || *v == ' ';
+	MHD_suspend_connection(call->connection);
+	call->box->away++;
 }
 
-static enum err check_body_headers(const struct gate_call *call, const struct head *h)
+void http_resume(struct gate_call *call)
 {
-	const struct route *route = call->found.route;
-	uint64_t length = 0;
-	const char *coding = h->value[HEADER_CODING], *transfer = h->value[HEADER_TRANSFER],
-		   *declared = h->value[HEADER_LENGTH];
-
-	if (coding && strcasecmp(coding, "identity") != 0)
-		return ERR_UNSUPPORTED_ENCODING;
-	if (route->body == BODY_JSON && !json_type(h))
-		return ERR_JSON_REQUIRED;
-	if (transfer && strcasecmp(transfer, "chunked") != 0)
-		return ERR_INVALID_REQUEST;
-	if (declared && !num_u64(declared, h->size[HEADER_LENGTH], 0, UINT64_MAX, &length))
-		return ERR_INVALID_REQUEST;
-	if (route->body == BODY_NONE)
-		return transfer || length > 0 ? ERR_INVALID_REQUEST : ERR_OK;
-	return length > gate_body_max(call) ? ERR_REQUEST_TOO_LARGE : ERR_OK;
+	MHD_resume_connection(call->connection);
+	call->box->away--;
+	box_due(call->box);
 }
 
-static enum err check_head(struct gate_call *call, struct MHD_Connection *c, const char *method)
+static void on_client(void *arg, uint32_t events)
 {
-	struct head h = {0};
+	struct gate_call *call = arg;
 
-	if (call->path[0] == 0)
-		return ERR_INVALID_REQUEST;
-	MHD_get_connection_values_n(c, MHD_HEADER_KIND, on_header, &h);
-	/* Two ways to tell where the body ends are no way. */
-	if (h.twice || (h.value[HEADER_LENGTH] && h.value[HEADER_TRANSFER]))
-		return ERR_INVALID_REQUEST;
-	char path[sizeof call->path];
-	enum err e = take_path(call->path, path, sizeof path);
-	if (e != ERR_OK)
-		return e;
-	route_find(routes_internal, method, path, &call->found);
-	if (!call->found.route)
-		return call->found.path_known ? ERR_METHOD_NOT_ALLOWED : ERR_NOT_FOUND;
-	call->format = format_of_route(call->found.route->name);
-	e = authenticate(call, &h);
-	if (call->found.route->audience == TOKEN_MODEL)
-		gate_rules(call);
-	if (e != ERR_OK) {
-		note_denied(call, method, path, e);
-		return e;
-	}
-	for (int i = 0; i < ROUTE_ARGS; i++)
-		if (call->found.arg[i][0] && !id_valid(call->found.arg[i]))
-			return ERR_NOT_FOUND;
-	format_version(h.value[HEADER_VERSION], call->version);
-	format_beta(h.value[HEADER_BETA], call->beta);
-	return check_body_headers(call, &h);
+	(void)events;
+	http_unwatch(call);
+	flight_stop(&call->flight, FLIGHT_CLIENT_LEFT);
+	call_event(call, CALL_EV_ENDED);
+}
+
+void http_watch(struct gate_call *call)
+{
+	const union MHD_ConnectionInfo *info =
+	    MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	if (info)
+		call->watch = loop_watch(call->app->loop, info->connect_fd, EPOLLRDHUP, on_client, call);
+	if (!call->watch)
+		log_warn("run %s: a client cannot be watched: %m", call->box->run);
+}
+
+void http_unwatch(struct gate_call *call)
+{
+	loop_unwatch(call->app->loop, call->watch);
+	call->watch = 0;
 }
 
 /* Called with the raw target before anything else of the request is looked at. */
 static void *on_uri(void *arg, const char *uri, struct MHD_Connection *c)
 {
-	struct box *box = arg;
 	struct gate_call *call = calloc(1, sizeof *call);
 
-	(void)c;
 	if (!call)
 		return NULL;
-	call->box = box;
-	call->app = box->app;
-	call->terms = terms_now(box->app);
-	call->before = terms_of_box(box);
+	call_start(call, arg);
+	call->terms = terms_now(call->app);
+	call->before = terms_of_box(call->box);
+	call->connection = c;
 	call->started_ms = timer_ms();
 	uuid4(call->request_id);
 	buf_init(&call->body, 0); /* as much as its route takes, once that is known */
@@ -307,9 +140,36 @@ static void on_completed(void *arg, struct MHD_Connection *c, void **state, enum
 		return;
 	buf_free(&call->body);
 	buf_free(&call->reply);
+	model_request_free(&call->request);
+	buf_free(&call->answer.body);
 	terms_done(call->terms);
 	terms_done(call->before);
 	free(call);
+}
+
+static enum MHD_Result on_head(struct gate_call *call, const char *method)
+{
+	enum err e;
+
+	call->close = true;
+	switch (head_check(call, method, call->state == CALL_KNOWN, &e)) {
+	case HEAD_ON:
+		call->close = false;
+		buf_init(&call->body, gate_body_max(call));
+		call_event(call, CALL_EV_PASSED);
+		return MHD_YES;
+	case HEAD_ASK:
+		call_event(call, CALL_EV_ASK);
+		return MHD_YES;
+	case HEAD_TELL:
+		gate_fail(call, e, NULL);
+		call_event(call, CALL_EV_TELL);
+		return MHD_YES;
+	default:
+		gate_fail(call, e, NULL);
+		call_event(call, CALL_EV_REFUSED);
+		return send_reply(call);
+	}
 }
 
 /* False: the connection is to be dropped. An over-long body is read to a bound, so that the answer arrives. */
@@ -326,44 +186,65 @@ static bool take_body(struct gate_call *call, const char *data, size_t n)
 	return !buf_failed(&call->body);
 }
 
+static enum MHD_Result on_body(struct gate_call *call, const char *data, size_t *n)
+{
+	if (*n > 0) {
+		bool ok = take_body(call, data, *n);
+		*n = 0;
+		return ok ? MHD_YES : MHD_NO;
+	}
+	if (call->box->closing)
+		return MHD_NO;
+	if (!call->too_large) {
+		call_event(call, CALL_EV_WHOLE);
+		return MHD_YES;
+	}
+	gate_fail(call, ERR_REQUEST_TOO_LARGE, NULL);
+	call_event(call, CALL_EV_REFUSED);
+	return send_reply(call);
+}
+
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url, const char *method,
 				  const char *version, const char *data, size_t *n, void **state)
 {
 	struct gate_call *call = *state;
 
 	(void)arg;
+	(void)c;
 	(void)url;
 	(void)version;
 	if (!call)
 		return MHD_NO;
-	if (!call->seen_head) {
-		call->seen_head = true;
-		enum err e = check_head(call, c, method);
-		if (e == ERR_OK) {
-			buf_init(&call->body, gate_body_max(call));
-			return MHD_YES;
-		}
-		gate_fail(call, e, NULL);
-		return send_reply(call, c, true);
+	switch (call->state) {
+	case CALL_HEAD:
+	case CALL_KNOWN:
+		return on_head(call, method);
+	case CALL_BODY:
+		return on_body(call, data, n);
+	case CALL_DONE:
+		return call->cut ? MHD_NO : send_reply(call);
+	default:
+		panic("a call that is away was called (%d)", (int)call->state);
 	}
-	if (*n > 0) {
-		bool ok = take_body(call, data, *n);
-		*n = 0;
-		return ok ? MHD_YES : MHD_NO;
-	}
-	if (call->too_large)
-		gate_fail(call, ERR_REQUEST_TOO_LARGE, NULL);
-	else {
-		const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-		call->fd = info ? info->connect_fd : -1;
-		call->found.route->gate(call);
-	}
-	return call->cut ? MHD_NO : send_reply(call, c, false);
+}
+
+static void on_ready(void *arg, uint32_t events)
+{
+	(void)events;
+	box_due(arg);
+}
+
+static void free_box(struct box *box)
+{
+	terms_done(box->opened_under);
+	pthread_mutex_destroy(&box->lock);
+	free(box);
 }
 
 struct box *box_open(struct app *app, const char *run, const char *tenant, int fd)
 {
 	struct box *box = calloc(1, sizeof *box);
+	const union MHD_DaemonInfo *info = NULL;
 
 	if (!box) {
 		close(fd);
@@ -376,38 +257,104 @@ struct box *box_open(struct app *app, const char *run, const char *tenant, int f
 	snprintf(box->tenant, sizeof box->tenant, "%s", tenant);
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	box->daemon = MHD_start_daemon(
-	    MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_ITC, 0, NULL, NULL, on_request, box,
-	    MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)GATE_CONNECTIONS,
-	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)GATE_IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-	    (size_t)MEMORY_PER_CONNECTION, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
-	    MHD_OPTION_URI_LOG_CALLBACK, on_uri, box, MHD_OPTION_NOTIFY_COMPLETED, on_completed, box, MHD_OPTION_END);
-	if (!box->daemon) {
-		close(fd);
-		terms_done(box->opened_under);
-		free(box);
+	    MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, box, MHD_OPTION_LISTEN_SOCKET, fd,
+	    MHD_OPTION_CONNECTION_LIMIT, (unsigned)GATE_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+	    (unsigned)GATE_IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_PER_CONNECTION,
+	    MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, on_uri, box, MHD_OPTION_NOTIFY_COMPLETED,
+	    on_completed, box, MHD_OPTION_END);
+	if (box->daemon)
+		info = MHD_get_daemon_info(box->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	if (info)
+		box->watch = loop_watch(app->loop, info->epoll_fd, EPOLLIN, on_ready, box);
+	if (!box->watch) {
+		if (box->daemon)
+			MHD_stop_daemon(box->daemon);
+		else
+			close(fd);
+		free_box(box);
 		return NULL;
 	}
+	box->next = app->boxes;
+	app->boxes = box;
+	box_due(box);
 	return box;
 }
 
-static void *closer(void *arg)
+void box_close(struct app *app, const char *run)
 {
-	struct box *box = arg;
-
-	MHD_stop_daemon(box->daemon);
-	terms_done(box->opened_under);
-	free(box);
-	return NULL;
+	for (struct box *box = app->boxes; box; box = box->next)
+		if (!box->closing && strcmp(box->run, run) == 0) {
+			box->closing = true;
+			app->http->closing++;
+			MHD_socket fd = MHD_quiesce_daemon(box->daemon);
+			if (fd != MHD_INVALID_SOCKET)
+				close(fd);
+			flights_end_box(app->flights, box);
+			box_due(box);
+		}
 }
 
-void box_close(struct box *box)
+static void run_box(struct box *box)
 {
-	pthread_t thread;
+	MHD_UNSIGNED_LONG_LONG ms;
 
-	atomic_store(&box->closing, true);
-	flights_end_box(box->app->flights, box);
-	if (pthread_create(&thread, NULL, closer, box) == 0)
-		pthread_detach(thread);
-	else
-		closer(box);
+	for (int i = 0; i < PASSES; i++) {
+		MHD_run(box->daemon);
+		if (MHD_get_timeout(box->daemon, &ms) != MHD_YES || ms > 0)
+			return;
+	}
+	box_due(box);
+}
+
+/* Those that are closing and whose last call is done. */
+static void free_boxes(struct http *h)
+{
+	for (struct box **at = &h->app->boxes; *at;) {
+		struct box *box = *at;
+		if (!box->closing || box->away > 0 || box->due) {
+			at = &box->next;
+			continue;
+		}
+		*at = box->next;
+		h->closing--;
+		loop_unwatch(h->app->loop, box->watch);
+		MHD_stop_daemon(box->daemon);
+		free_box(box);
+	}
+}
+
+static int turn(void *arg)
+{
+	struct http *h = arg;
+	uint64_t now = timer_ms();
+
+	/* libmicrohttpd's limits of time are whole seconds. */
+	if (now >= h->next_tick) {
+		h->next_tick = now + TICK_MS;
+		for (struct box *box = h->app->boxes; box; box = box->next)
+			box_due(box);
+	}
+	struct box *due = h->due;
+	h->due = NULL;
+	for (struct box *box = due, *next; box; box = next) {
+		next = box->next_due;
+		box->due = false;
+		run_box(box);
+	}
+	if (h->closing > 0)
+		free_boxes(h);
+	if (h->due)
+		return 0;
+	return h->app->boxes ? (int)(h->next_tick - now) : -1;
+}
+
+struct http *http_new(struct app *app)
+{
+	struct http *h = calloc(1, sizeof *h);
+
+	if (!h)
+		fatal("no memory");
+	h->app = app;
+	loop_each_turn(app->loop, turn, h);
+	return h;
 }

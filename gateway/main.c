@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -65,7 +66,7 @@ static void taken(void *arg, struct held *now, struct held *before)
 	(void)before;
 	for (struct box *box = app->boxes; box; box = box->next)
 		terms_renew(box);
-	store_say_again(app->store);
+	store_say_again();
 }
 
 static void load(struct app *app)
@@ -80,27 +81,20 @@ static void load(struct app *app)
 	close(CHILD_FD_SECRETS);
 	close_the_rest(&h->conf);
 	snprintf(path, sizeof path, "%s/" PLACE_STORE_SOCK, h->conf.global.run_dir);
-	app->store = store_pool_new(path);
-	app->upstream = upstream_pool_new();
 	if (!terms_make(h, &why))
 		fatal("configuration: %s", why);
 	held_init(&app->reload.place, h);
 	app->reload.fits = fits;
 	app->reload.taken = taken;
 	app->reload.arg = app;
+	app->loop = loop_new();
+	app->workers = workers_new(app->loop, path);
 	app->flights = flights_new(app, path);
-	store_stay_connected(app->store, app);
-}
-
-static void drop_box(struct box **list, const char *run)
-{
-	for (struct box **at = list; *at; at = &(*at)->next)
-		if (strcmp((*at)->run, run) == 0) {
-			struct box *box = *at;
-			*at = box->next;
-			box_close(box);
-			return;
-		}
+	/* In this order in each turn: who ends, what comes of it, what is sent of that. */
+	calls_watch(app);
+	app->upstream = upstream_new(app);
+	app->http = http_new(app);
+	store_stay_connected(path, app);
 }
 
 /* One message of sandboxd. Anything unexpected ends the program: sandboxd starts it afresh. */
@@ -116,24 +110,33 @@ static void obey(struct app *app, const uint8_t *frame, size_t n, int *fds, int 
 	if (reload_packet(&app->reload, frame, n, fds, nfds))
 		return;
 	if (number == SBX_OPEN && nfds == 1 && sbx_get_open(frame, n, &open)) {
-		drop_box(&app->boxes, open.run);
-		struct box *box = box_open(app, open.run, open.tenant, fds[0]);
-		if (!box) {
+		box_close(app, open.run);
+		if (!box_open(app, open.run, open.tenant, fds[0]))
 			log_error("run %s: cannot serve its listener", open.run);
-			return;
-		}
-		box->next = app->boxes;
-		app->boxes = box;
 	} else if (number == SBX_CLOSE && nfds == 0 && sbx_get_close(frame, n, &close_it))
-		drop_box(&app->boxes, close_it.run);
+		box_close(app, close_it.run);
 	else
 		fatal("sandboxd sent an unexpected message (%u)", number);
+}
+
+static void on_control(void *arg, uint32_t events)
+{
+	static uint8_t frame[SBX_MAXFRAME];
+	int fds[WIRE_MAX_FDS], nfds = 0;
+
+	(void)events;
+	ssize_t got = chan_recv(CHILD_FD_CONTROL, frame, sizeof frame, fds, &nfds);
+	if (got < 0 && errno != EINTR)
+		fatal("sandboxd's channel: %m");
+	if (got == 0)
+		_exit(0); /* sandboxd is gone, and every box with it */
+	if (got > 0)
+		obey(arg, frame, (size_t)got, fds, nfds);
 }
 
 int main(void)
 {
 	static struct app app;
-	static uint8_t frame[SBX_MAXFRAME];
 	struct sigaction term = {.sa_handler = on_term};
 	struct rlimit files;
 
@@ -150,15 +153,7 @@ int main(void)
 	}
 	load(&app);
 	reload_start(&app.reload, CHILD_FD_CONTROL);
-	for (;;) {
-		int fds[WIRE_MAX_FDS], nfds = 0;
-		ssize_t got = chan_recv(CHILD_FD_CONTROL, frame, sizeof frame, fds, &nfds);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			fatal("sandboxd's channel: %m");
-		if (got == 0)
-			_exit(0); /* sandboxd is gone, and every box with it */
-		obey(&app, frame, (size_t)got, fds, nfds);
-	}
+	if (loop_watch(app.loop, CHILD_FD_CONTROL, EPOLLIN, on_control, &app) == 0)
+		fatal("cannot watch sandboxd's channel: %m");
+	loop_run(app.loop);
 }

@@ -1,5 +1,5 @@
 /*
- * The way out: one HTTP call to the provider through libcurl (this file is its sole includer).
+ * The way out: HTTP calls to providers through libcurl, all of them by the loop and over one pool of connections.
  * The address and the key are the operator's; the caller brings only the rebuilt body. TLS is verified,
  * redirects are not followed, proxies and environment are not looked at, nothing is repeated, nothing is
  * decoded, and what comes back is counted while it is read. The provider's headers end here.
@@ -9,117 +9,58 @@
 #include "lib/die.h"
 #include "lib/lack.h"
 #include "lib/own.h"
-#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum {
 	BODY_CAP = LIMIT_MODEL_RESPONSE_BYTES,
 	HEAD_CAP = 65536,
 	CONNECT_MS = 10000,
 	IDLE_SECONDS = 30,
-	POLL_MS = 1000,
-	POOL_MAX = 512,
-	WAIT_MAX = 86400 /* seconds that a provider may ask for */
+	BUFFER = 16384,   /* of a call, for what is sent; the one for what comes is as large */
+	KEPT_MOST = 512,  /* idle connections */
+	HOST_MOST = 2048, /* connections of one provider */
+	WAIT_MAX = 86400, /* seconds that a provider may ask for */
+	HANDLES = 256     /* that are kept for the next calls */
 };
 
-/* One call's way out. The multi handle holds the kept connection, and can be woken by another thread. */
-struct line {
+struct upstream {
+	struct app *app;
 	CURLM *multi;
-	CURL *handle;
-	curl_socket_t fd; /* of the connection, or CURL_SOCKET_BAD */
-};
-/* Idle ones; the last one used is taken first. */
-struct upstream_pool {
-	pthread_mutex_t lock;
-	struct line idle[POOL_MAX];
-	unsigned n;
+	CURLSH *share; /* TLS sessions */
+	CURL *handles[HANDLES];
+	unsigned nhandles;
+	uint64_t deadline; /* timer_ms at which libcurl wants to be called; 0: none */
+	int kept[KEPT_MOST];
+	unsigned nkept;
 };
 
-/* One call's moving parts, for libcurl's callbacks. */
+/* One call's way out. */
 struct transfer {
-	const struct buf *request;
+	struct upstream *up;
+	struct gate_call *call;
+	CURL *handle;
+	struct curl_slist *headers;
 	size_t sent, head;
-	struct buf *body;
+	uint64_t began;
 	bool too_large;
 };
-
-struct upstream_pool *upstream_pool_new(void)
-{
-	struct upstream_pool *p = calloc(1, sizeof *p);
-	if (!p || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-		fatal("cannot start libcurl");
-	pthread_mutex_init(&p->lock, NULL);
-	return p;
-}
-
-static bool loopback_literal(const char *host)
-{
-	struct in_addr four;
-	return strcmp(host, "[::1]") == 0 ||
-	       (inet_pton(AF_INET, host, &four) == 1 && (ntohl(four.s_addr) >> 24) == 127);
-}
-
-static const char *url_fault(const struct cf_provider *p, CURLU *u, const char *url)
-{
-	char *scheme = NULL, *host = NULL, *path = NULL, *port = NULL, *extra = NULL;
-	const char *why = NULL;
-
-	if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
-	    curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
-	    curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
-	    curl_url_get(u, CURLUPART_PATH, &path, 0) != CURLUE_OK)
-		why = "is no URL with a host";
-	else if (curl_url_get(u, CURLUPART_USER, &extra, 0) == CURLUE_OK ||
-		 curl_url_get(u, CURLUPART_PASSWORD, &extra, 0) == CURLUE_OK || strchr(url, '@'))
-		why = "must not hold a user name or password";
-	else if (strpbrk(url, "?#"))
-		why = "must have no query and no fragment";
-	else if (strstr(path, "//") || strstr(path, "/../") || strpbrk(path, "%\\ "))
-		why = "has a path that is not plain";
-	else if (strcmp(scheme, "https") != 0 &&
-		 !(strcmp(scheme, "http") == 0 && p->allow_plain_loopback && loopback_literal(host)))
-		why = "must be https (http only to a loopback address, with allow_plain_loopback)";
-	curl_free(scheme);
-	curl_free(host);
-	curl_free(path);
-	curl_free(port);
-	curl_free(extra);
-	return why;
-}
-
-char *upstream_url(const struct cf_provider *p, const struct format *f)
-{
-	size_t n = strlen(p->base_url);
-	char *url = NULL;
-	const char *why = "is empty";
-
-	if (strcmp(p->protocol, f->protocol) != 0)
-		return NULL;
-	while (n > 0 && p->base_url[n - 1] == '/')
-		n--;
-	if (n > 0 && asprintf(&url, "%.*s%s", (int)n, p->base_url, f->path) > 0) {
-		CURLU *u = curl_url();
-		why = u ? url_fault(p, u, url) : "cannot be parsed";
-		curl_url_cleanup(u);
-	}
-	if (!why)
-		return url;
-	log_error("provider %s: base_url %s; its model calls are refused", p->name, why);
-	free(url);
-	return NULL;
-}
 
 static size_t on_read(char *to, size_t size, size_t count, void *arg)
 {
 	struct transfer *t = arg;
-	size_t left = t->request->n - t->sent, n = size * count < left ? size * count : left;
+	const struct buf *request = &t->call->request.body;
+	size_t left = request->n - t->sent, n = size * count < left ? size * count : left;
 
-	memcpy(to, t->request->p + t->sent, n);
+	if (n > 0)
+		memcpy(to, request->p + t->sent, n);
 	t->sent += n;
 	return n;
 }
@@ -134,16 +75,29 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_FAIL;
 }
 
+static bool json_type(CURL *h)
+{
+	static const char want[] = "application/json";
+	char *type = NULL;
+
+	return curl_easy_getinfo(h, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK && type &&
+	       strncasecmp(type, want, sizeof want - 1) == 0;
+}
+
 static size_t on_body(char *from, size_t size, size_t count, void *arg)
 {
 	struct transfer *t = arg;
+	struct buf *body = &t->call->answer.body;
 
-	if (size * count > BODY_CAP - t->body->n) {
+	/* Whoever answers like that is not spoken to twice over one connection. */
+	if (body->n == 0 && !json_type(t->handle))
+		(void)curl_easy_setopt(t->handle, CURLOPT_FORBID_REUSE, 1L);
+	if (size * count > BODY_CAP - body->n) {
 		t->too_large = true;
 		return 0;
 	}
-	buf_add(t->body, from, size * count);
-	return buf_failed(t->body) ? 0 : size * count;
+	buf_add(body, from, size * count);
+	return buf_failed(body) ? 0 : size * count;
 }
 
 static size_t on_head(char *from, size_t size, size_t count, void *arg)
@@ -155,90 +109,49 @@ static size_t on_head(char *from, size_t size, size_t count, void *arg)
 	return t->head > HEAD_CAP ? 0 : size * count;
 }
 
-/* Bytes that nobody asked for, or the end: an answer read from such a connection could be another call's. */
-static bool spoilt(curl_socket_t fd)
+static void unkeep(struct upstream *up, int fd)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN | POLLRDHUP};
-	return fd != CURL_SOCKET_BAD && poll(&p, 1, 0) != 0;
-}
-
-static void discard(struct line *l)
-{
-	/* In this order: what is still going on is cut off with its connection. */
-	if (l->handle)
-		curl_easy_cleanup(l->handle);
-	if (l->multi)
-		curl_multi_cleanup(l->multi);
-	*l = (struct line){.fd = CURL_SOCKET_BAD};
-}
-
-/* False: no memory. */
-static bool take(struct upstream_pool *p, struct line *l)
-{
-	*l = (struct line){.fd = CURL_SOCKET_BAD};
-	pthread_mutex_lock(&p->lock);
-	if (p->n > 0)
-		*l = p->idle[--p->n];
-	pthread_mutex_unlock(&p->lock);
-	if (l->handle && spoilt(l->fd))
-		discard(l);
-	if (!l->handle) {
-		l->handle = curl_easy_init();
-		l->multi = curl_multi_init();
-	}
-	return l->handle && l->multi;
-}
-
-/* A line whose call went wrong in any way is not used again, nor is its connection. */
-static void give(struct upstream_pool *p, struct line *l, bool clean)
-{
-	if (clean && l->fd != CURL_SOCKET_BAD) {
-		curl_easy_reset(l->handle); /* keeps sessions; drops headers, body, pointers */
-		pthread_mutex_lock(&p->lock);
-		if (p->n < POOL_MAX) {
-			p->idle[p->n++] = *l;
-			l->handle = NULL;
+	for (unsigned i = 0; i < up->nkept; i++)
+		if (up->kept[i] == fd) {
+			up->kept[i] = up->kept[--up->nkept];
+			return;
 		}
-		pthread_mutex_unlock(&p->lock);
+}
+
+static int on_close(void *arg, curl_socket_t fd)
+{
+	unkeep(arg, fd);
+	return close(fd);
+}
+
+/* Bytes that nobody asked for, or the end: an answer read from such a connection could be another call's. libcurl finds
+ * it at its end. */
+static void drop_spoilt(struct upstream *up)
+{
+	struct pollfd p[KEPT_MOST];
+	char trash[4096];
+
+	for (unsigned i = 0; i < up->nkept; i++)
+		p[i] = (struct pollfd){.fd = up->kept[i], .events = POLLIN | POLLRDHUP};
+	unsigned n = up->nkept;
+	if (n == 0 || poll(p, n, 0) <= 0)
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		if (p[i].revents == 0)
+			continue;
+		unkeep(up, p[i].fd);
+		shutdown(p[i].fd, SHUT_RDWR);
+		while (recv(p[i].fd, trash, sizeof trash, MSG_DONTWAIT) > 0)
+			;
 	}
-	if (l->handle)
-		discard(l);
 }
 
-static void wake_line(void *multi)
+static bool set_up(struct transfer *t)
 {
-	curl_multi_wakeup(multi);
-}
-
-/* The transfer, to its end or to the flight's. */
-static CURLcode fly(const struct app *app, struct line *l, struct flight *flight)
-{
-	int running = 1, left;
-	CURLcode result = CURLE_ABORTED_BY_CALLBACK;
-	CURLMcode m = curl_multi_add_handle(l->multi, l->handle);
-
-	flight_waker(app->flights, flight, wake_line, l->multi);
-	/* A wake-up that comes between the look and the poll ends the poll. */
-	while (m == CURLM_OK && running && flight_ended(flight) == FLIGHT_ON) {
-		m = curl_multi_perform(l->multi, &running);
-		if (m == CURLM_OK && running)
-			m = curl_multi_poll(l->multi, NULL, 0, POLL_MS, NULL);
-	}
-	flight_waker(app->flights, flight, NULL, NULL);
-	for (const CURLMsg *msg; (msg = curl_multi_info_read(l->multi, &left)) != NULL;)
-		if (msg->msg == CURLMSG_DONE)
-			result = msg->data.result;
-	if (m != CURLM_OK)
-		result = m == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_FAILED_INIT;
-	if (result != CURLE_OK || curl_easy_getinfo(l->handle, CURLINFO_ACTIVESOCKET, &l->fd) != CURLE_OK)
-		l->fd = CURL_SOCKET_BAD;
-	curl_multi_remove_handle(l->multi, l->handle);
-	return result;
-}
-
-static bool set_up(CURL *h, const struct upstream_target *target, const char *url, uint32_t timeout_ms,
-		   struct curl_slist *headers, struct transfer *t)
-{
+	const struct upstream_target *target = t->call->target;
+	const char *url = target->url[t->call->format->id];
+	uint32_t timeout_ms = t->call->terms->model_timeout_ms;
+	CURL *h = t->handle;
 	bool plain = strncmp(url, "http:", 5) == 0;
 	CURLcode c = CURLE_OK;
 #define SET(option, value) c = c != CURLE_OK ? c : curl_easy_setopt(h, option, value)
@@ -246,7 +159,14 @@ static bool set_up(CURL *h, const struct upstream_target *target, const char *ur
 	SET(CURLOPT_PROTOCOLS_STR, plain ? "http" : "https");
 	SET(CURLOPT_REDIR_PROTOCOLS_STR, "https");
 	SET(CURLOPT_FOLLOWLOCATION, 0L);
-	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	/* Where it is offered: the handshake of a first call shows whether, and those behind it wait for that. */
+	SET(CURLOPT_HTTP_VERSION, (long)(plain ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
+	SET(CURLOPT_PIPEWAIT, plain ? 0L : 1L);
+	SET(CURLOPT_SHARE, t->up->share);
+	SET(CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER);
+	SET(CURLOPT_CLOSESOCKETFUNCTION, on_close);
+	SET(CURLOPT_CLOSESOCKETDATA, t->up);
+	SET(CURLOPT_PRIVATE, t);
 	SET(CURLOPT_PROXY, "");
 	SET(CURLOPT_NOPROXY, "*");
 	SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
@@ -264,10 +184,10 @@ static bool set_up(CURL *h, const struct upstream_target *target, const char *ur
 	SET(CURLOPT_TIMEOUT_MS, (long)timeout_ms);
 	SET(CURLOPT_MAXAGE_CONN, (long)IDLE_SECONDS);
 	SET(CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)BODY_CAP);
-	SET(CURLOPT_HTTPHEADER, headers);
+	SET(CURLOPT_HTTPHEADER, t->headers);
 	SET(CURLOPT_POST, 1L);
 	SET(CURLOPT_POSTFIELDS, NULL);
-	SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->request->n);
+	SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->call->request.body.n);
 	SET(CURLOPT_READFUNCTION, on_read);
 	SET(CURLOPT_READDATA, t);
 	SET(CURLOPT_SEEKFUNCTION, on_seek);
@@ -328,7 +248,7 @@ static enum err transfer_error(CURLcode c, const struct transfer *t)
 {
 	if (t->too_large)
 		return ERR_MODEL_RESPONSE_TOO_LARGE;
-	if (buf_failed(t->body))
+	if (buf_failed(&t->call->answer.body))
 		return lack_or(ERR_INVALID_MODEL_RESPONSE);
 	switch ((int)c) {
 	case CURLE_OK:
@@ -350,85 +270,209 @@ static enum err transfer_error(CURLcode c, const struct transfer *t)
 	}
 }
 
-static bool holds(const void *p, size_t n, const struct secret *key)
+/* A handle whose call went wrong in any way is not used again. */
+static void let_go(struct transfer *t, bool clean)
 {
-	return memmem(p, n, key->p, key->n) != NULL;
+	struct upstream *up = t->up;
+
+	if (t->handle && clean && up->nhandles < HANDLES) {
+		curl_easy_reset(t->handle); /* drops headers, body, pointers */
+		up->handles[up->nhandles++] = t->handle;
+	} else if (t->handle)
+		curl_easy_cleanup(t->handle);
+	free_headers(t->headers);
+	t->call->transfer = NULL;
+	free(t);
 }
 
-/* The key as it would be read, however it is spelt: a provider may escape what it quotes. Depth is the parser's. */
-static bool says_key(const struct json *v, const struct secret *key)
+/* The status and how long it took, whatever came of it. */
+static void note_answer(struct transfer *t)
 {
-	if ((v->key && holds(v->key, strlen(v->key), key)) || (v->text && holds(v->text, v->len, key)))
-		return true;
-	for (const struct json *e = v->child; e; e = e->next)
-		if (says_key(e, key))
-			return true;
-	return false;
-}
-
-/* Content type, strict JSON, and no trace of the key. */
-static enum err judge(CURL *h, const struct upstream_target *target, const struct format *f,
-		      struct upstream_answer *answer)
-{
-	static const char
-	    want[] = "application/json",
-	    refused[] =
-		"{\"error\":{\"message\":\"The model provider refused the call.\",\"type\":\"provider_refused\"}}";
-	struct arena arena own_arena = {0};
-	char *type = NULL;
-
-	if (answer->status >= 300 && answer->status < 400)
-		return ERR_MODEL_REDIRECT_REFUSED;
-	if (curl_easy_getinfo(h, CURLINFO_CONTENT_TYPE, &type) != CURLE_OK || !type ||
-	    strncasecmp(type, want, sizeof want - 1) != 0)
-		return ERR_INVALID_MODEL_RESPONSE;
-	arena_init(&arena, 16 * BODY_CAP);
-	const struct json *body =
-	    json_parse(&arena, answer->body.p, answer->body.n, JSON_DEPTH_MODEL, BODY_CAP / 10, NULL);
-	if (!body)
-		return lack_or(ERR_INVALID_MODEL_RESPONSE);
-	if (answer->status < 200)
-		return ERR_INVALID_MODEL_RESPONSE;
-	format_usage(f, body, &answer->prompt_tokens, &answer->completion_tokens);
-	/* Providers quote (parts of) the key they refuse. */
-	if (answer->status == 401 || answer->status == 403) {
-		buf_reset(&answer->body);
-		buf_adds(&answer->body, refused);
-	} else if (target->key && (holds(answer->body.p, answer->body.n, target->key) || says_key(body, target->key)))
-		return ERR_INVALID_MODEL_RESPONSE;
-	return ERR_OK;
-}
-
-enum err upstream_call(const struct app *app, const struct upstream_target *target, uint32_t timeout_ms,
-		       const struct model_request *request, struct flight *flight, struct upstream_answer *answer)
-{
-	struct transfer t = {.request = &request->body, .body = &answer->body};
-	const char *url = target->url[request->format->id];
+	struct upstream_answer *answer = &t->call->answer;
 	curl_off_t wait = 0;
-	uint64_t began = timer_ms();
 	long status = 0;
-	struct line line;
-	struct curl_slist *headers = make_headers(target, request);
-	enum err e = ERR_RESOURCES_EXHAUSTED; /* the one reason for which these fail */
 
-	if (take(app->upstream, &line) && headers && set_up(line.handle, target, url, timeout_ms, headers, &t)) {
-		CURLcode c = fly(app, &line, flight);
-		e = transfer_error(c, &t);
-		if (curl_easy_getinfo(line.handle, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status >= 100 &&
-		    status <= 599)
-			answer->status = (unsigned)status;
-		/* libcurl's fixed phrase for the code: no address, no header, no body. */
-		if (c != CURLE_OK && flight_ended(flight) == FLIGHT_ON)
-			log_warn("provider %s: %s", target->profile->provider, curl_easy_strerror(c));
-		if (answer->status >= 300 && answer->status < 400)
-			e = ERR_MODEL_REDIRECT_REFUSED;
-		if (e == ERR_OK)
-			e = judge(line.handle, target, request->format, answer);
-		if (curl_easy_getinfo(line.handle, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
-			answer->retry_after = wait < WAIT_MAX ? (unsigned)wait : WAIT_MAX;
+	answer->duration_ms = (uint32_t)(timer_ms() - t->began);
+	if (curl_easy_getinfo(t->handle, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status >= 100 && status <= 599)
+		answer->status = (unsigned)status;
+	if (curl_easy_getinfo(t->handle, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
+		answer->retry_after = wait < WAIT_MAX ? (unsigned)wait : WAIT_MAX;
+}
+
+/* A connection of HTTP/1 that may be used again is looked at before it is. */
+static void keep_in_mind(struct transfer *t)
+{
+	curl_socket_t fd = CURL_SOCKET_BAD;
+	long version = 0;
+
+	if (curl_easy_getinfo(t->handle, CURLINFO_HTTP_VERSION, &version) == CURLE_OK &&
+	    version <= CURL_HTTP_VERSION_1_1 && curl_easy_getinfo(t->handle, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK &&
+	    fd != CURL_SOCKET_BAD && t->up->nkept < KEPT_MOST) {
+		unkeep(t->up, fd);
+		t->up->kept[t->up->nkept++] = fd;
 	}
-	give(app->upstream, &line, e == ERR_OK);
-	free_headers(headers);
-	answer->duration_ms = (uint32_t)(timer_ms() - began);
-	return e;
+}
+
+static void finish(struct transfer *t, CURLcode c)
+{
+	struct gate_call *call = t->call;
+	struct upstream_answer *answer = &call->answer;
+
+	note_answer(t);
+	answer->e = transfer_error(c, t);
+	answer->json = json_type(t->handle);
+	/* libcurl's fixed phrase for the code: no address, no header, no body. */
+	if (c != CURLE_OK)
+		log_warn("provider %s: %s", call->target->profile->provider, curl_easy_strerror(c));
+	if (answer->status >= 300 && answer->status < 400)
+		answer->e = ERR_MODEL_REDIRECT_REFUSED;
+	if (c == CURLE_OK)
+		keep_in_mind(t);
+	curl_multi_remove_handle(t->up->multi, t->handle);
+	let_go(t, c == CURLE_OK);
+	call_event(call, CALL_EV_OVER);
+}
+
+static void look_for_ends(struct upstream *up)
+{
+	int left;
+
+	for (const CURLMsg *msg; (msg = curl_multi_info_read(up->multi, &left)) != NULL;) {
+		struct transfer *t = NULL;
+		if (msg->msg == CURLMSG_DONE &&
+		    curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **)&t) == CURLE_OK && t)
+			finish(t, msg->data.result);
+	}
+}
+
+static void act(struct upstream *up, curl_socket_t fd, int what)
+{
+	int running;
+
+	(void)curl_multi_socket_action(up->multi, fd, what, &running);
+	look_for_ends(up);
+}
+
+/* A descriptor of libcurl's is ready. */
+struct line {
+	struct upstream *up;
+	int fd;
+	uint64_t watch;
+};
+
+static void on_line(void *arg, uint32_t events)
+{
+	const struct line *l = arg;
+	int what = (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP) ? CURL_CSELECT_IN : 0) |
+		   (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) | (events & EPOLLERR ? CURL_CSELECT_ERR : 0);
+	act(l->up, l->fd, what);
+}
+
+static int on_socket(CURL *h, curl_socket_t fd, int what, void *arg, void *of_socket)
+{
+	struct upstream *up = arg;
+	struct line *l = of_socket;
+	uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u);
+
+	(void)h;
+	if (what == CURL_POLL_REMOVE) {
+		if (l) {
+			loop_unwatch(up->app->loop, l->watch);
+			free(l);
+		}
+		curl_multi_assign(up->multi, fd, NULL);
+		return 0;
+	}
+	unkeep(up, fd);
+	if (l)
+		return loop_rewatch(up->app->loop, l->watch, events) ? 0 : -1;
+	l = calloc(1, sizeof *l);
+	if (!l)
+		return -1;
+	*l = (struct line){.up = up, .fd = fd, .watch = loop_watch(up->app->loop, fd, events, on_line, l)};
+	if (!l->watch || curl_multi_assign(up->multi, fd, l) != CURLM_OK) {
+		loop_unwatch(up->app->loop, l->watch);
+		free(l);
+		return -1;
+	}
+	return 0;
+}
+
+static int on_timer(CURLM *multi, long ms, void *arg)
+{
+	struct upstream *up = arg;
+
+	(void)multi;
+	up->deadline = ms < 0 ? 0 : timer_ms() + (uint64_t)ms;
+	if (ms == 0)
+		loop_again(up->app->loop);
+	return 0;
+}
+
+static int turn(void *arg)
+{
+	struct upstream *up = arg;
+
+	if (up->deadline && timer_ms() >= up->deadline) {
+		up->deadline = 0;
+		act(up, CURL_SOCKET_TIMEOUT, 0);
+	}
+	if (!up->deadline)
+		return -1;
+	uint64_t now = timer_ms();
+	return up->deadline > now ? (int)(up->deadline - now) : 0;
+}
+
+void upstream_begin(struct gate_call *call)
+{
+	struct upstream *up = call->app->upstream;
+	struct transfer *t = calloc(1, sizeof *t);
+
+	buf_init(&call->answer.body, GATE_REPLY_MAX);
+	call->answer.e = ERR_RESOURCES_EXHAUSTED; /* the one reason for which these fail */
+	if (t) {
+		*t = (struct transfer){.up = up, .call = call, .began = timer_ms()};
+		call->transfer = t;
+		t->headers = make_headers(call->target, &call->request);
+		t->handle = up->nhandles > 0 ? up->handles[--up->nhandles] : curl_easy_init();
+		if (t->handle && t->headers && set_up(t)) {
+			drop_spoilt(up);
+			if (curl_multi_add_handle(up->multi, t->handle) == CURLM_OK)
+				return;
+		}
+		let_go(t, false);
+	}
+	call_event(call, CALL_EV_OVER);
+}
+
+void upstream_cancel(struct gate_call *call)
+{
+	struct transfer *t = call->transfer;
+
+	note_answer(t);
+	call->answer.e = ERR_MODEL_UNREACHABLE;
+	curl_multi_remove_handle(t->up->multi, t->handle);
+	let_go(t, false);
+}
+
+struct upstream *upstream_new(struct app *app)
+{
+	struct upstream *up = calloc(1, sizeof *up);
+
+	if (!up || !upstream_memory_start())
+		fatal("cannot start libcurl");
+	up->app = app;
+	up->multi = curl_multi_init();
+	up->share = curl_share_init();
+	if (!up->multi || !up->share ||
+	    curl_share_setopt(up->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) != CURLSHE_OK ||
+	    curl_multi_setopt(up->multi, CURLMOPT_SOCKETFUNCTION, on_socket) != CURLM_OK ||
+	    curl_multi_setopt(up->multi, CURLMOPT_SOCKETDATA, up) != CURLM_OK ||
+	    curl_multi_setopt(up->multi, CURLMOPT_TIMERFUNCTION, on_timer) != CURLM_OK ||
+	    curl_multi_setopt(up->multi, CURLMOPT_TIMERDATA, up) != CURLM_OK ||
+	    curl_multi_setopt(up->multi, CURLMOPT_MAXCONNECTS, (long)KEPT_MOST) != CURLM_OK ||
+	    curl_multi_setopt(up->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)HOST_MOST) != CURLM_OK)
+		fatal("cannot start libcurl");
+	loop_each_turn(app->loop, turn, up);
+	return up;
 }

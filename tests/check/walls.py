@@ -17,7 +17,7 @@ FLAGS = "sandboxd/box_build.c"
 EXEC = "sandboxd/box_exec.c"
 FS = "sandboxd/box_fs.c"
 LAUNCH = "runner/launch.c"
-HTTP = "gateway/http.c"
+HTTP = "gateway/head.c"
 CAPS_STEP = "need(p, STEP_CAPABILITIES, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && box_caps());"
 # The agent keeps what the runner has.
 KEEP_CAPS = [
@@ -58,8 +58,7 @@ NO_SCOPES = [("lib/landlock.c", "		attr.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIG
 NO_NETNS = [
     (FLAGS, "CLONE_NEWNET | ", ""), (EXEC, 'sethostname("box", 3) == 0 && loopback_up()', 'sethostname("box", 3) == 0 && loopback_up != NULL'),
     (EXEC, "	if (s < 0 || bind(s, (struct sockaddr *)&a", "	int one = 1;\n	setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);\n	if (s < 0 || bind(s, (struct sockaddr *)&a")]
-ANY_TOKEN = [(HTTP, "	enum err e =\n	    token_verify(app->token_key", "	if (h != NULL) {\n		snprintf(call->claims.run, sizeof call->claims.run, \"%s\", call->box->run);\n		snprintf(call->claims.tenant, sizeof call->claims.tenant, \"%s\", call->box->tenant);\n		snprintf(call->claims.model, sizeof call->claims.model, \"%s\", app->targets[0].profile->model);\n		return ERR_OK;\n	}\n	enum err e =\n	    token_verify(app->token_key"),
-    (HTTP, "		return ERR_INVALID_RUN_TOKEN;\n	value += sizeof scheme - 1;", "		value = \"Bearer x\", n = 8;\n	value += sizeof scheme - 1;")]
+ANY_TOKEN = [(HTTP, "	if (!shown(call, h, &value, &n) || n > TOKEN_MAX)\n		return ERR_INVALID_RUN_TOKEN;", "	(void)shown(call, h, &value, &n);\n	if (h != NULL) {\n		snprintf(call->claims.run, sizeof call->claims.run, \"%s\", call->box->run);\n		snprintf(call->claims.tenant, sizeof call->claims.tenant, \"%s\", call->box->tenant);\n		snprintf(call->claims.model, sizeof call->claims.model, \"%s\", call->terms->targets[0].profile->model);\n		*old = false;\n		return ERR_OK;\n	}")]
 
 REUSE = "	if (s < 0 || bind(s, (struct sockaddr *)&a"
 
@@ -138,8 +137,8 @@ OPENINGS = [
     ("gateway: any token", "gateway", ANY_TOKEN),
     ("gateway: policy", "gateway", [("gateway/admit.c", "	if (e == ERR_OK && !model_known", "	e = e == ERR_OK ? e : ERR_OK;\n	buf_reset(&request);\n	buf_adds(&request, \"{}\");\n	if (e == ERR_OK && call == NULL && !model_known")]),
     ("gateway: routes", "gateway", ANY_TOKEN + [
-        (HTTP, "	enum err e = take_path(call->path, path, sizeof path);\n	if (e != ERR_OK)\n		return e;", "	enum err e = take_path(call->path, path, sizeof path);\n	if (e != ERR_OK)\n		snprintf(path, sizeof path, \"/x\");"),
-        (HTTP, "		return call->found.path_known ? ERR_METHOD_NOT_ALLOWED : ERR_NOT_FOUND;", "		route_find(routes_internal, \"GET\", \"/internal/v1/models\", &call->found);"),
+        (HTTP, "	if ((*e = take_path(call->path, path, sizeof path)) != ERR_OK)\n		return HEAD_REFUSED;", "	if ((*e = take_path(call->path, path, sizeof path)) != ERR_OK)\n		snprintf(path, sizeof path, \"/x\");"),
+        (HTTP, "	if (!call->found.route)\n		return HEAD_REFUSED;", "	if (!call->found.route)\n		route_find(routes_internal, \"GET\", \"/internal/v1/models\", &call->found);"),
         (HTTP, "	if (raw[0] != '/')\n		return ERR_INVALID_REQUEST;", "	if (raw[0] != '/')\n		raw = \"/x\";"),
         (HTTP, "return transfer || length > 0 ? ERR_INVALID_REQUEST : ERR_OK;", "return ERR_OK;")]),
     ("gateway: two lengths", "gateway", [(HTTP, "if (h.twice || ", "if (")]),

@@ -82,6 +82,8 @@ def test_killed_gateway(rig, model):
 
 def test_client_leaves(rig, model):
     run = rig.run(3)
+    # Whoever leaves before it is known what his run may ask is asked for nothing: from here on it is known.
+    same(get(run.port, "/internal/v1/models", run.token()).status, 200, "the box is served")
     text = "WAIT leaves " + run.id
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": text}]}).encode()
     for _ in range(10):
