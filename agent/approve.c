@@ -16,11 +16,6 @@ enum {
 	POLL_TIMEOUT_MS = 30000
 };
 
-static const char *const effects[TOOL__COUNT] = {
-    [TOOL_LIST_FILES] = "read", [TOOL_READ_FILE] = "read",    [TOOL_WRITE_FILE] = "modify", [TOOL_EDIT_FILE] = "modify",
-    [TOOL_SEARCH] = "read",     [TOOL_RUN_CHECK] = "execute", [TOOL_FINISH] = "read",
-};
-
 static enum approved post(struct approve *a, const struct approve_what *what, const char *id)
 {
 	own_buf struct buf b;
@@ -30,12 +25,12 @@ static enum approved post(struct approve *a, const struct approve_what *what, co
 	jw_open(&w, '{');
 	jw_kstr(&w, "request_id", id);
 	jw_kstr(&w, "action_id", what->action);
-	jw_kstr(&w, "effect", effects[what->tool]);
+	jw_kstr(&w, "effect", what->effect);
 	jw_kstr(&w, "reason", what->reason);
 	jw_key(&w, "policy_reason");
 	own_buf struct buf why;
 	buf_init(&why, 256);
-	buf_addf(&why, "the run's permission for %s is ask", tool_names[what->tool]);
+	buf_addf(&why, "the run's permission for %s is ask", what->tool);
 	jw_str(&w, buf_cstr(&why) != NULL ? buf_cstr(&why) : "ask");
 	/* Whole: what is cut for a person's eyes is said to be cut, and the answer is bound to all of it. */
 	jw_kstr(&w, "preview", what->preview);
@@ -84,13 +79,12 @@ enum approved approve_ask(struct approve *a, const struct approve_what *what, ui
 	uint8_t bytes[SHA256_SIZE];
 	enum approved result;
 	own_buf struct buf path, reply;
-	const char *effect = effects[what->tool];
 	uuid4(id);
 	buf_init(&path, 512);
 	buf_init(&reply, 65536);
 	buf_addf(&path, "/runs/%s/approvals/%s", a->task->id, id);
 	if (buf_cstr(&path) == NULL ||
-	    !question_digest(effect, strlen(effect), what->preview, strlen(what->preview), bytes))
+	    !question_digest(what->effect, strlen(what->effect), what->preview, strlen(what->preview), bytes))
 		return REFUSED;
 	hex(bytes, sizeof bytes, digest);
 	result = post(a, what, id);

@@ -13,7 +13,8 @@ struct approve {
 };
 
 struct approve_what {
-	enum tool tool;
+	const char *effect; /* read, modify, modify_execute or execute */
+	const char *tool;   /* by whose permission a person is asked */
 	const char *action; /* the call's id */
 	const char *reason; /* model_tool or final_verification */
 	const char *preview;

@@ -13,6 +13,11 @@ static uint64_t left(const struct work *w)
 	return guards_left_ms(&w->guards, timer_ms());
 }
 
+static const char *const effects[TOOL__COUNT] = {
+    [TOOL_LIST_FILES] = "read", [TOOL_READ_FILE] = "read",    [TOOL_WRITE_FILE] = "modify", [TOOL_EDIT_FILE] = "modify",
+    [TOOL_SEARCH] = "read",     [TOOL_RUN_CHECK] = "execute", [TOOL_FINISH] = "read",
+};
+
 static const char refused[] = "the use of this tool was refused";
 
 /* May this tool be used now? NULL, or why not. */
@@ -24,7 +29,8 @@ static const char *forbidden(struct work *w, enum tool tool, const char *action,
 	if (w->task.permission[tool] != PERMIT_ASK)
 		return refused;
 	uint64_t waited = 0;
-	enum approved said = approve_ask(&w->approve, &(struct approve_what){tool, action, reason, preview}, &waited);
+	const struct approve_what what = {effects[tool], tool_names[tool], action, reason, preview};
+	enum approved said = approve_ask(&w->approve, &what, &waited);
 	guards_waited(&w->guards, waited);
 	switch (said) {
 	case APPROVED:

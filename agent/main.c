@@ -11,6 +11,7 @@
  * Exit status 0: success claimed; 1: not; 2: wrong use.
  */
 #include "agent/loop.h"
+#include "agent/response.h"
 #include "agent/tokenfile.h"
 #include "agent/tree.h"
 #include "lib/die.h"
@@ -26,31 +27,6 @@
 
 enum { RESPONSE_BYTES = 100000 };
 
-static void take_token(int workspace, const char *name, struct secret *token)
-{
-	/* A profile with token_delivery wire: the connection says who we are, and calls carry no token. */
-	if (faccessat(workspace, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
-		return;
-	const char *why = tokenfile_take(workspace, name, token);
-	if (why != NULL)
-		fatal("%s: %s", name, why);
-}
-
-/* Written beside its name and then put in place, so that it is never half there. */
-static bool leave_response(const struct work *w, int workspace)
-{
-	static const char name[] = "response.json", beside[] = ".response.json.new";
-	own_buf struct buf b;
-	buf_init(&b, RESPONSE_BYTES);
-	work_response(w, &b);
-	buf_addc(&b, '\n');
-	if (buf_failed(&b))
-		return false;
-	unlinkat(workspace, beside, 0);
-	own_fd int fd = openat(workspace, beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd >= 0 && write_all(fd, b.p, b.n) && renameat(workspace, beside, workspace, name) == 0;
-}
-
 #ifdef __SANITIZE_ADDRESS__
 /* The leak sanitizer traces its own process at the end, which one that hides does not let it; it asks here before. */
 int __lsan_is_turned_off(void);
@@ -63,7 +39,7 @@ int __lsan_is_turned_off(void)
 int main(int argc, char **argv)
 {
 	static struct work w; /* large; its end is the program's */
-	own_secret struct secret model = {0}, events = {0}, approvals = {0};
+	own_tokens struct tokens tokens = {0};
 
 	log_open("pinfold-agent");
 	if (argc > 2) {
@@ -77,11 +53,11 @@ int main(int argc, char **argv)
 	own_fd int workspace = open(argc == 2 ? argv[1] : "/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (workspace < 0)
 		fatal("the workspace cannot be opened: %s", strerror(errno));
-	take_token(workspace, ".pinfold-run-token", &model);
-	take_token(workspace, ".pinfold-event-token", &events);
-	take_token(workspace, ".pinfold-approval-token", &approvals);
 
-	const char *why = task_read(&w.task, workspace);
+	const char *file, *why = tokenfiles_take(workspace, &tokens, &file);
+	if (why != NULL)
+		fatal("%s: %s", file, why);
+	why = task_read(&w.task, workspace);
 	if (why != NULL)
 		fatal("%s", why);
 	own_fd int root = openat(workspace, "source", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -93,11 +69,14 @@ int main(int argc, char **argv)
 		fatal("out of memory");
 	guards_init(&w.guards, &w.task, timer_ms());
 	w.tools = (struct tools){root, &w.task, &w.guards};
-	w.model = (struct model){.http = http, .token = &model, .task = &w.task, .tools = tools_described};
-	w.events = (struct events){.http = http, .token = &events, .task = &w.task};
-	w.approve = (struct approve){http, &approvals, &w.events, &w.task};
+	w.model = (struct model){.http = http, .token = &tokens.model, .task = &w.task, .tools = tools_described};
+	w.events = (struct events){.http = http, .token = &tokens.events, .task = &w.task};
+	w.approve = (struct approve){http, &tokens.approvals, &w.events, &w.task};
 	work_run(&w);
-	if (!leave_response(&w, workspace))
+	own_buf struct buf response;
+	buf_init(&response, RESPONSE_BYTES);
+	work_response(&w, &response);
+	if (!response_leave(workspace, &response))
 		log_error("response.json cannot be written: %s", strerror(errno));
 
 	talk_free(&w.talk);

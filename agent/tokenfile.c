@@ -58,3 +58,29 @@ const char *tokenfile_take(int dir, const char *name, struct secret *token)
 	wipe(text, sizeof text);
 	return why;
 }
+
+const char *tokenfiles_take(int workspace, struct tokens *to, const char **file)
+{
+	const struct {
+		const char *name;
+		struct secret *token;
+	} all[] = {{".pinfold-run-token", &to->model},
+		   {".pinfold-event-token", &to->events},
+		   {".pinfold-approval-token", &to->approvals}};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		*file = all[i].name;
+		if (faccessat(workspace, all[i].name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+			continue;
+		const char *why = tokenfile_take(workspace, all[i].name, all[i].token);
+		if (why != NULL)
+			return why;
+	}
+	return NULL;
+}
+
+void tokens_wipe(struct tokens *t)
+{
+	secret_wipe(&t->model);
+	secret_wipe(&t->events);
+	secret_wipe(&t->approvals);
+}

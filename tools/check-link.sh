@@ -50,6 +50,7 @@ pinfold-steward  libgit2 libcrypto libyajl libunistring
 pinfold-push     libcurl libcrypto
 pinfold-conf     libconfuse libcrypto
 pinfold-agent    libcurl libyajl libcrypto
+pinfold-bridge   libcurl libyajl libcrypto
 pinfold          libcurl libarchive libconfuse libqrencode libcrypto libyajl libunistring
 LIST
 for file in "$build"/tests/fault/faulty-*; do

@@ -1,0 +1,65 @@
+/*
+ * What an agent that others wrote says and asks, as events and questions of a run. One dialect a program; each is a row
+ * of dialects[] (bridge/main.c).
+ */
+#ifndef BRIDGE_BRIDGE_H
+#define BRIDGE_BRIDGE_H
+#include "agent/approve.h"
+#include "agent/events.h"
+#include "lib/json.h"
+
+enum { BRIDGE_NODES = 200000, BRIDGE_ARENA = 32 << 20, BRIDGE_SUMMARY = 4000, BRIDGE_ASK_CALLS = 64 };
+
+enum course { GOING, ENDED_WELL, ENDED_BADLY };
+
+struct bridge {
+	struct task task;
+	struct http *http;
+	struct events events;
+	struct approve approve;
+	const struct json *permissions; /* of request.json; NULL: none */
+	struct arena request;
+	const struct dialect *dialect;
+	int to;                        /* the agent's standard input; -1: it has none */
+	enum course course;            /* set by the dialect */
+	char why[200];                 /* how it ended badly */
+	char said[BRIDGE_SUMMARY + 1]; /* the last that it said to people */
+	struct buf chunk;              /* of what it is saying */
+	void *own;                     /* the dialect's */
+};
+
+struct dialect {
+	const char *name;
+	bool talks; /* it is spoken to on its standard input */
+	/* Before the first line; false: it cannot be begun. Any of these may be NULL. */
+	bool (*begin)(struct bridge *b);
+	/* One line that is a JSON object. */
+	void (*line)(struct bridge *b, const struct json *root);
+	/* The run shall end. */
+	void (*stop)(struct bridge *b);
+};
+extern const struct dialect dialect_acp, dialect_codex, dialect_claude, dialect_pi, dialect_opencode, dialect_copilot;
+
+/* --- bridge/say.c: what the dialects have in common --------------------------------------------------------------- */
+/* A member's text, "" where it is none. */
+const char *text_of(const struct json *object, const char *key);
+/* Through objects, by their keys: "a.b.c"; NULL where there is none. */
+const struct json *inner(const struct json *v, const char *path);
+void say_text(struct bridge *b, const char *text);  /* an event, and the last that was said */
+void say_chunk(struct bridge *b, const char *text); /* a part of one; say_whole ends it */
+void say_whole(struct bridge *b);
+/* arguments and output may be any JSON, or NULL. */
+void say_call(struct bridge *b, const char *id, const char *tool, const struct json *arguments);
+void say_output(struct bridge *b, const char *id, const char *tool, bool ok, const struct json *output);
+void say_end(struct bridge *b, bool well, const char *why);
+/* One line to the agent. */
+bool say_line(struct bridge *b, struct buf *text);
+
+/* --- bridge/permit.c ------------------------------------------------------------------------------------------------
+ */
+enum permit { PERMIT_YES, PERMIT_NO, PERMIT_STOP };
+/* May it do this? kind: read, edit, delete, move, search, execute, think, fetch or other, by which the run's
+ * permissions are asked ("ask" where they say nothing); preview: all of it; title: the agent's own words. Waits for a
+ * person. */
+enum permit permit(struct bridge *b, const char *kind, const char *id, const char *title, const char *preview);
+#endif
