@@ -230,7 +230,52 @@ tell(asked=wait("again%d" % i))
 
 
 case("once", once)
+BRIDGED = """
+import json, subprocess, sys
+def read():
+    return json.loads(sys.stdin.readline())
+def send(**m):
+    print(json.dumps({"jsonrpc": "2.0", **m}), flush=True)
+for result in ({"protocolVersion": 1}, {"sessionId": "s"}):
+    send(id=read()["id"], result=result)
+prompt = read()
+for i in range(2):
+    send(id="q%d" % i, method="session/request_permission", params={"sessionId": "s", "toolCall": {
+        "toolCallId": "c%d" % i, "title": "nothing to see", "kind": "execute", "rawInput": {"command": "echo > done.py"}}, "options": [
+        {"optionId": "all", "kind": "allow_always"}, {"optionId": "one", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]})
+    said = read()["result"]["outcome"]
+    if said != {"outcome": "selected", "optionId": "one"}:
+        send(id=prompt["id"], result={"stopReason": "refusal"})
+        sys.exit()
+    subprocess.run(["sh", "-c", "echo > done.py"])
+send(method="session/update", params={"sessionId": "s", "update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Done."}}})
+send(id=prompt["id"], result={"stopReason": "end_turn"})
+sys.stdin.read()
+"""
+
+
+def bridged(decision, status):
+    """An agent of others, by the Agent Client Protocol: a person's answer, for this time or for the rest of the run."""
+    run = start(mine, {"agent.py": BRIDGED, "done.py": "1\n"}, agent="bridged", allowed=["done.py"], checks=[["git", "diff", "--check"]])
+    card = until(mine, run, lambda v: v["pendingApprovals"] or v["status"] in TERMINAL)["pendingApprovals"][0]
+    check("its command is shown, not its title", card["preview"] == "echo > done.py\n" and card["effect"] == "execute" and card["reason"] == "nothing to see", card)
+    if decision == "allow_session":
+        _, o = answer(run, card["requestId"], decision, digest=card["digest"])
+        check("allowed for the rest", answer(run, card["requestId"], decision, digest=card["digest"], confirm=o["confirm"])[0] == 200)
+    else:
+        check(decision, answer(run, card["requestId"], decision, digest=card["digest"])[0] == 200)
+    v = until(mine, run)
+    decisions = [d["decision"] for d in v["approvalDecisions"]]
+    check(f"{decision}: {status}", v["status"] == status and len(decisions) == (2 if decision == "allow_session" else 1), v)
+    if status == "completed":
+        check("what it said, as event and claim", v["summary"] == "Done." and "Done." in [e["data"].get("text") for e in events(mine, run)], v)
+        check("what it did is the patch", v["changedFiles"] == ["done.py"] and '"session/prompt"' in artifact(mine, run, "transcript"), v)
+
+
 case("people", people)
+case("bridged, for the rest of the run", lambda: bridged("allow_session", "completed"))
+case("bridged, refused", lambda: bridged("deny", "failed"))
+case("bridged, called off", lambda: bridged("cancel", "failed"))
 case("always", always)
 case("shown", shown)
 case("crowd", crowd)

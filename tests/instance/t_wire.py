@@ -49,7 +49,7 @@ def run(agent, program, other="00000000-0000-4000-8000-000000000000", bearer=min
 
 def wired():
     # A run of the same tenant that is alive meanwhile: the connection is not its.
-    victim = start(mine, {"agent.py": "import time\ntime.sleep(60)\n", "a.py": "\n"}, agent="wire", allowed=["a.py"], checks=GIT)
+    victim = start(mine, {"agent.py": "import time\ntime.sleep(600)\n", "a.py": "\n"}, agent="wire", allowed=["a.py"], checks=GIT)
     until(mine, victim, lambda v: v.get("phase") == "executing" or v["status"] in TERMINAL)
     r, v, said = run("wire", FOUND, victim)
     check("a wired run completes", v["status"] == "completed", v)
@@ -58,7 +58,8 @@ def wired():
     check("its events are its own", sum(e["event_type"] == "wired" for e in events(mine, r)) == 2)
     check("the other has none", not any(e["event_type"] == "wired" for e in events(mine, victim)))
     call("POST", f"/v1/runs/{victim}/cancel", b"", mine)
-    check("a cancel ends it", until(mine, victim)["status"] == "cancelled")
+    v = until(mine, victim)
+    check("a cancel ends it", v["status"] == "cancelled", v)
 
 
 def filed():
