@@ -31,10 +31,10 @@ bool conf_capability(const struct cf_agent *a, const uint8_t route[32], uint8_t 
 {
 	own_buf struct buf b;
 
+	buf_init(&b, 8192);
 	memcpy(out, route, 32);
 	if (strcmp(a->policy, "strict") == 0)
 		return true;
-	buf_init(&b, 8192);
 	buf_adds(&b, "pinfold capability 1");
 	buf_addc(&b, 0);
 	buf_add(&b, route, 32);
