@@ -17,29 +17,27 @@
 
 enum { SAID_LINES = 3, NOBODY = 65534 };
 
-/* What conf_read() says on standard error, as the check's detail. */
+/* What the parser says is wrong, as the check's detail. */
 static bool read_quietly(struct doctor *d, int fd)
 {
-	char said[2048], *save = NULL;
-	own_fd int kept = dup(STDERR_FILENO), note = bundle_new("said");
-	bool good;
-	unsigned lines = 0;
+	static struct conf_files f;
+	size_t said = 0;
 
-	fflush(stderr);
-	if (kept < 0 || note < 0 || dup2(note, STDERR_FILENO) < 0) {
-		found(d, DOCTOR_ERROR, "cannot be read here: %s", strerror(errno));
-		return false;
+	conf_files_read(&f, NULL);
+	bool good = conf_files_write(&f, fd);
+	for (size_t i = 0; i < f.notes.n && i < CONF_NOTES && said < SAID_LINES; i++) {
+		const struct conf_note *n = &f.notes.v[i];
+		char line[16] = "";
+		if (!n->error)
+			continue;
+		if (n->at.line > 0)
+			snprintf(line, sizeof line, ":%u", n->at.line);
+		found(d, DOCTOR_ERROR, "%s%s: %s", n->at.file, line, n->text);
+		said++;
 	}
-	good = conf_read(fd);
-	fflush(stderr);
-	dup2(kept, STDERR_FILENO);
-	ssize_t n = pread(note, said, sizeof said - 1, 0);
-	said[n > 0 ? n : 0] = '\0';
-	for (char *line = strtok_r(said, "\n", &save); !good && line != NULL; line = strtok_r(NULL, "\n", &save))
-		if (lines++ < SAID_LINES)
-			found(d, DOCTOR_ERROR, "%s", line);
-	if (lines > SAID_LINES)
-		found(d, DOCTOR_ERROR, "and %u more", lines - SAID_LINES);
+	if (f.notes.errors > said)
+		found(d, DOCTOR_ERROR, "and %zu more", f.notes.errors - said);
+	conf_files_free(&f);
 	return good;
 }
 

@@ -7,7 +7,7 @@ TOP = os.environ.get("srcdir", ".")
 CLI = os.path.abspath(os.environ.get("PINFOLD_CLI_UNDER_TEST", "cli/pinfold"))
 SEED = int(os.environ.get("SEED", random.randrange(1 << 30)))
 ROOT = tempfile.mkdtemp(prefix="pinfold-config.")
-ETC = ROOT + "/etc/pinfold"
+ETC = ""  # where setup makes it
 ENV = {**os.environ, "PINFOLD_ROOT": ROOT, "CONFIG_KEY": "sk-key-of-the-test"}
 good = bad = 0
 NUMBERS = ("number", "seconds", "milliseconds", "days", "bytes", "megabytes")
@@ -271,6 +271,7 @@ if os.geteuid() != 0:
 os.chmod(ROOT, 0o755)
 try:
     subprocess.run([CLI, "setup", "--uid-base", "1700000000", "--provider-key-env", "CONFIG_KEY"], env=ENV, check=True, capture_output=True)
+    ETC = next(d for d, _, files in os.walk(ROOT) if "pinfold.conf" in files)
     for f in (examples, rules, outside, elsewhere, mutated):
         f()
 finally:
