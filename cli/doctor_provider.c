@@ -1,6 +1,4 @@
 /* Doctor: providers, as far as their files say: addresses, authorities' certificates. Nothing is connected to. */
-#include <arpa/inet.h>
-#include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,43 +8,7 @@
 #include "cli/doctor.h"
 #include "lib/own.h"
 #include "lib/place.h"
-
-static bool loopback(const char *host)
-{
-	struct in_addr four;
-
-	return strcmp(host, "[::1]") == 0 ||
-	       (inet_pton(AF_INET, host, &four) == 1 && (ntohl(four.s_addr) >> 24) == 127);
-}
-
-/* The rules are the gateway's, which alone decides: gateway/upstream.c. NULL: nothing is wrong with it. */
-static const char *address_fault(const struct cf_provider *p)
-{
-	CURLU *u = curl_url();
-	char *scheme = NULL, *host = NULL, *path = NULL, *user = NULL;
-	const char *why = NULL;
-
-	if (u == NULL || curl_url_set(u, CURLUPART_URL, p->base_url, 0) != CURLUE_OK ||
-	    curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
-	    curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
-	    curl_url_get(u, CURLUPART_PATH, &path, 0) != CURLUE_OK)
-		why = "is no URL with a host";
-	else if (curl_url_get(u, CURLUPART_USER, &user, 0) == CURLUE_OK || strchr(p->base_url, '@') != NULL)
-		why = "holds a user name";
-	else if (strpbrk(p->base_url, "?#") != NULL)
-		why = "holds a query or a fragment";
-	else if (strstr(path, "//") != NULL || strstr(path, "/../") != NULL || strpbrk(path, "%\\ ") != NULL)
-		why = "has a path that is not plain";
-	else if (strcmp(scheme, "https") != 0 &&
-		 !(strcmp(scheme, "http") == 0 && p->allow_plain_loopback && loopback(host)))
-		why = "is not https: what agents send, and the key, would be readable on the way";
-	curl_free(scheme);
-	curl_free(host);
-	curl_free(path);
-	curl_free(user);
-	curl_url_cleanup(u);
-	return why;
-}
+#include "lib/provider_url.h"
 
 /* May the gateway's user read it, by its mode? */
 static bool may_read(const struct doctor *d, const struct stat *st)
@@ -95,7 +57,7 @@ static void authority(struct doctor *d, const struct cf_provider *p)
 
 static void provider(struct doctor *d, const struct cf_provider *p)
 {
-	const char *why = address_fault(p);
+	const char *why = provider_url_fault(p->base_url, p->allow_plain_loopback);
 	char where[900];
 
 	if (why != NULL) {

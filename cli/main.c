@@ -58,6 +58,7 @@ static const struct command commands[] = {
      "       pinfold store backup DIR\n"
      "       pinfold store restore [--keep-tokens] DIR",
      "look after the store (root)", cmd_store},
+    {"provider", "list | test NAME", "the model providers, and one tiny call to one of them (root)", cmd_provider},
     {"doctor", "[--json] [--online] [--no-box] [--kill-service] [--agent PROFILE] [--list]",
      "look at everything that could be wrong here, and say what to do (root)", cmd_doctor},
     {"secret",

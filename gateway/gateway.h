@@ -189,6 +189,11 @@ void terms_renew(struct box *box);
 const struct terms *terms_now(struct app *app);
 const struct terms *terms_of_box(struct box *box);
 void terms_done(const struct terms *t);
+/* Is it there, and one line? */
+bool key_usable(const struct secret *key);
+
+/* probe.c: what the program does as "--test PROVIDER", once it is confined by close_rest. The exit status. */
+int probe(const char *provider, void (*close_rest)(const struct conf *conf));
 
 /* agent_text.c: appends an event's data (NULL: it has none), cleaned, with the agent's own number. Of a question also
  * what the cleaning changed, as text_shortened: [{"field","bytes","sha256","masked"},...] of the text before, absent

@@ -134,7 +134,7 @@ static void on_control(void *arg, uint32_t events)
 		obey(arg, frame, (size_t)got, fds, nfds);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static struct app app;
 	struct sigaction term = {.sa_handler = on_term};
@@ -147,6 +147,8 @@ int main(void)
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGTERM, &term, NULL);
 	sigaction(SIGINT, &term, NULL);
+	if (argc == 3 && strcmp(argv[1], "--test") == 0)
+		return probe(argv[2], close_the_rest);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);

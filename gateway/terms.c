@@ -12,7 +12,7 @@
 
 enum { MODEL_TIMEOUT_MS = 120000 };
 
-static bool key_usable(const struct secret *key)
+bool key_usable(const struct secret *key)
 {
 	return key && key->n > 0 && !memchr(key->p, '\n', key->n) && !memchr(key->p, '\r', key->n) &&
 	       !memchr(key->p, 0, key->n);
