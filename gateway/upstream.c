@@ -4,12 +4,11 @@
  * redirects are not followed, proxies and environment are not looked at, nothing is repeated, nothing is
  * decoded, and what comes back is counted while it is read. The provider's headers end here.
  */
-#include "gateway/gateway.h"
+#include "gateway/upstream_way.h"
 #include "gen/limits.h"
 #include "lib/die.h"
 #include "lib/lack.h"
 #include "lib/own.h"
-#include <curl/curl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,12 +152,10 @@ static bool set_up(struct transfer *t)
 	uint32_t timeout_ms = t->call->terms->model_timeout_ms;
 	CURL *h = t->handle;
 	bool plain = strncmp(url, "http:", 5) == 0;
-	CURLcode c = CURLE_OK;
+	CURLcode c = upstream_way(h, target, url, (long)(timeout_ms < CONNECT_MS ? timeout_ms : CONNECT_MS))
+			 ? CURLE_OK
+			 : CURLE_OUT_OF_MEMORY;
 #define SET(option, value) c = c != CURLE_OK ? c : curl_easy_setopt(h, option, value)
-	SET(CURLOPT_URL, url);
-	SET(CURLOPT_PROTOCOLS_STR, plain ? "http" : "https");
-	SET(CURLOPT_REDIR_PROTOCOLS_STR, "https");
-	SET(CURLOPT_FOLLOWLOCATION, 0L);
 	/* Where it is offered: the handshake of a first call shows whether, and those behind it wait for that. */
 	SET(CURLOPT_HTTP_VERSION, (long)(plain ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
 	SET(CURLOPT_PIPEWAIT, plain ? 0L : 1L);
@@ -167,20 +164,6 @@ static bool set_up(struct transfer *t)
 	SET(CURLOPT_CLOSESOCKETFUNCTION, on_close);
 	SET(CURLOPT_CLOSESOCKETDATA, t->up);
 	SET(CURLOPT_PRIVATE, t);
-	SET(CURLOPT_PROXY, "");
-	SET(CURLOPT_NOPROXY, "*");
-	SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-	SET(CURLOPT_NOSIGNAL, 1L);
-	SET(CURLOPT_TCP_NODELAY, 1L);
-	SET(CURLOPT_ACCEPT_ENCODING, NULL);
-	SET(CURLOPT_SSL_VERIFYPEER, 1L);
-	SET(CURLOPT_SSL_VERIFYHOST, 2L);
-	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	/* The compiled-in directory would disable libcurl's cache of parsed authorities. */
-	SET(CURLOPT_CAPATH, NULL);
-	if (*target->ca_file)
-		SET(CURLOPT_CAINFO, target->ca_file);
-	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(timeout_ms < CONNECT_MS ? timeout_ms : CONNECT_MS));
 	SET(CURLOPT_TIMEOUT_MS, (long)timeout_ms);
 	SET(CURLOPT_MAXAGE_CONN, (long)IDLE_SECONDS);
 	SET(CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)BODY_CAP);
@@ -200,48 +183,6 @@ static bool set_up(struct transfer *t)
 	SET(CURLOPT_QUICK_EXIT, 1L);
 #undef SET
 	return c == CURLE_OK;
-}
-
-static bool add_header(struct curl_slist **list, const char *line)
-{
-	struct curl_slist *more = curl_slist_append(*list, line);
-	if (more)
-		*list = more;
-	return more != NULL;
-}
-
-static struct curl_slist *make_headers(const struct upstream_target *target, const struct model_request *rq)
-{
-	struct curl_slist *list = NULL;
-	bool ok = add_header(&list, "Content-Type: application/json") &&
-		  add_header(&list, "Accept: application/json") && add_header(&list, "Accept-Encoding: identity") &&
-		  add_header(&list, "Expect:") && add_header(&list, "User-Agent: pinfold");
-	if (ok && rq->format->api_key_header) {
-		char line[FORMAT_BETA_MAX + 32];
-		snprintf(line, sizeof line, "anthropic-version: %s", rq->version);
-		ok = add_header(&list, line);
-		snprintf(line, sizeof line, "anthropic-beta: %s", rq->beta);
-		ok = ok && (!*rq->beta || add_header(&list, line));
-	}
-	if (ok && target->key) {
-		struct buf line own_buf = {0};
-		buf_init(&line, SECRET_MAX + 64);
-		buf_adds(&line, rq->format->api_key_header ? "x-api-key: " : "Authorization: Bearer ");
-		buf_add(&line, target->key->p, target->key->n);
-		const char *text = buf_cstr(&line);
-		ok = text && add_header(&list, text);
-	}
-	if (ok)
-		return list;
-	curl_slist_free_all(list);
-	return NULL;
-}
-
-static void free_headers(struct curl_slist *list)
-{
-	for (struct curl_slist *s = list; s; s = s->next)
-		wipe(s->data, strlen(s->data));
-	curl_slist_free_all(list);
 }
 
 static enum err transfer_error(CURLcode c, const struct transfer *t)
@@ -280,7 +221,7 @@ static void let_go(struct transfer *t, bool clean)
 		up->handles[up->nhandles++] = t->handle;
 	} else if (t->handle)
 		curl_easy_cleanup(t->handle);
-	free_headers(t->headers);
+	upstream_headers_free(t->headers);
 	t->call->transfer = NULL;
 	free(t);
 }
@@ -433,7 +374,7 @@ void upstream_begin(struct gate_call *call)
 	if (t) {
 		*t = (struct transfer){.up = up, .call = call, .began = timer_ms()};
 		call->transfer = t;
-		t->headers = make_headers(call->target, &call->request);
+		t->headers = upstream_headers(call->target, &call->request);
 		t->handle = up->nhandles > 0 ? up->handles[--up->nhandles] : curl_easy_init();
 		if (t->handle && t->headers && set_up(t)) {
 			drop_spoilt(up);
