@@ -37,6 +37,7 @@ route() {
 	printf '%s\n' 'about|recipe|A recipe.' 'answer|recipe|200|application/json|Alive|-|It is.' | after spec/responses.tab '^answer.model_profiles'
 	after tests/vectors/promised.tab '^route .*model_profiles' <<<'route GET /v1/recipe recipe for api,device body none 0 rights none'
 	also fcgi/Makefile.inc handlers/health.c handlers/recipe.c
+	also man/pinfold-api.7 'GET /v1/limits ,' 'GET /v1/recipe ,'
 	after tests/fcgi/routes.py 'check\("another tenant.s limits are its own"' <<<'    check("a recipe", get("/v1/recipe", rig.device).json["ok"] is True)'
 	handler ''
 }
