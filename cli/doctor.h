@@ -32,7 +32,8 @@ struct doctor {
 	/* learnt on the way, by the checks that come first */
 	struct conf conf;
 	bool have_conf;
-	struct ask *admin; /* NULL: nobody answers there */
+	uint8_t conf_digest[32]; /* of all of it, as the service counts it */
+	struct ask *admin;       /* NULL: nobody answers there */
 	struct st_stats_are stats;
 	struct buf metrics; /* text; empty: unknown */
 	pid_t sandboxd;     /* 0: none runs */

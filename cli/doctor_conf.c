@@ -11,6 +11,7 @@
 #include "cli/conf_read.h"
 #include "cli/doctor.h"
 #include "lib/chan.h"
+#include "lib/digest.h"
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/place.h"
@@ -54,8 +55,9 @@ static void files(struct doctor *d)
 			remedy(d, "pinfold setup writes %s; or bring yours back from a backup", path);
 		return;
 	}
+	uint64_t size;
 	const char *why = conf_load(&d->conf, fd);
-	d->have_conf = why == NULL;
+	d->have_conf = why == NULL && sha256_fd(fd, d->conf_digest, &size);
 	if (why != NULL)
 		found(d, DOCTOR_ERROR, "%s does not fit together: %s", place_dir(PLACE_SYSCONF), why);
 	else

@@ -141,8 +141,8 @@ static void follow(struct doctor *d, const struct cf_secret *s, const char *path
 
 	if (st == NULL || !is_next(path) || now - st->st_mtime < WAITS_S)
 		return;
-	found(d, DOCTOR_WARN, "%s has waited for %lld days to take the place of %s", path,
-	      (long long)(now - st->st_mtime) / DAY_S, s->name);
+	found(d, DOCTOR_WARN, "%s has stood beside %s for %lld days", path, s->name,
+	      (long long)(now - st->st_mtime) / DAY_S);
 	remedy(d, "pinfold secret promote %s, or pinfold secret drop %s", s->name, s->name);
 }
 
@@ -158,6 +158,6 @@ const struct doctor_check doctor_secrets[] = {
      "pinfold setup makes what is no provider's key", present},
     {"secrets.length", "secrets are long enough, providers' keys are one line",
      "remove a run-token secret that is too short and run pinfold setup; write a provider's key as one line", lengths},
-    {"secrets.next", "no secret waits for long to take the place of another",
+    {"secrets.next", "no rotation of a secret is left half done",
      "pinfold secret promote NAME, or pinfold secret drop NAME", follows},
     {0}};

@@ -285,30 +285,42 @@ static time_t born_at(pid_t pid)
 	return (time_t)(boot + ticks / (unsigned long long)sysconf(_SC_CLK_TCK));
 }
 
-/* Was a file of it written after the process came to be? */
-static void applied(struct doctor *d)
+/* Was a secret written after the process came to be? Once it has been told to read them anew nobody knows. */
+static void secrets_since(struct doctor *d)
 {
-	static const char *const folders[] = {"", "/providers.d", "/profiles.d", "/tenants.d", "/secrets"};
 	char dir[512], file[800];
 	struct stat st;
-	time_t born = d->sandboxd != 0 ? born_at(d->sandboxd) : 0;
+	time_t born = born_at(d->sandboxd);
 
-	if (born == 0) {
-		found(d, DOCTOR_SKIPPED, "the service does not run");
+	snprintf(dir, sizeof dir, "%s/secrets", place_dir(PLACE_SYSCONF));
+	DIR *list = born != 0 ? opendir(dir) : NULL;
+	for (struct dirent *e; list != NULL && (e = readdir(list)) != NULL;) {
+		snprintf(file, sizeof file, "%s/%s", dir, e->d_name);
+		if (e->d_name[0] != '.' && stat(file, &st) == 0 && S_ISREG(st.st_mode) && st.st_mtim.tv_sec > born + 1)
+			found(d, DOCTOR_WARN, "%s was written after the service started", file);
+	}
+	if (list != NULL)
+		closedir(list);
+}
+
+/* Is what the files say in force? */
+static void applied(struct doctor *d)
+{
+	struct st_reload_is is;
+
+	if (!need_conf(d) || !need_service(d))
+		return;
+	enum err e = st_call_reload_state(d->admin, &(struct st_reload_state){0}, NULL, &is, NULL);
+	if (e != ERR_OK) {
+		found(d, DOCTOR_SKIPPED, "the store does not say what is in force: %s", err_code(e));
 		return;
 	}
-	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-		snprintf(dir, sizeof dir, "%s%s", place_dir(PLACE_SYSCONF), folders[i]);
-		DIR *list = opendir(dir);
-		for (struct dirent *e; list != NULL && (e = readdir(list)) != NULL;) {
-			snprintf(file, sizeof file, "%s/%s", dir, e->d_name);
-			if (e->d_name[0] != '.' && stat(file, &st) == 0 && S_ISREG(st.st_mode) &&
-			    st.st_mtim.tv_sec > born + 1)
-				found(d, DOCTOR_WARN, "%s was written after the service started", file);
-		}
-		if (list != NULL)
-			closedir(list);
-	}
+	if (is.number > 0 && !is.going && !is.applied)
+		found(d, DOCTOR_WARN, "the last reload was refused: %.200s", is.why);
+	if (is.digest.n != sizeof d->conf_digest || memcmp(is.digest.p, d->conf_digest, sizeof d->conf_digest) != 0)
+		found(d, DOCTOR_WARN, "what stands in %s is not what is in force", place_dir(PLACE_SYSCONF));
+	if (is.number == 0)
+		secrets_since(d);
 }
 
 static void soon(struct doctor *d, const char *tenant, const struct st_token_item *t, uint64_t now)
@@ -387,8 +399,8 @@ const struct doctor_check doctor_service[] = {
      "make install of an ordinary build (apt-get install --reinstall pinfold): those for tests leave walls out",
      confined},
     {"service.version", "the programs that run are those that are installed", "systemctl restart pinfold", version},
-    {"service.configuration", "the configuration was not changed since the service started",
-     "pinfold config check, then systemctl restart pinfold", applied},
+    {"service.configuration", "what the configuration's files say is in force",
+     "pinfold config check, then systemctl reload pinfold; it says what needs a restart", applied},
     {"tokens", "each tenant has a token, and none is about to expire",
      "pinfold token create --tenant NAME, then pinfold token revoke the old one", tokens},
     {"devices", "somebody has a paired device, to answer what agents ask", "pinfold device pair --tenant NAME",

@@ -22,7 +22,7 @@ FILES = (
     ("a missing key", "{secrets}/provider-default", lambda p, r: os.unlink(p), "secrets.present", "warn", "provider-default", "(0600)"),
     ("a short secret", "{secrets}/run-token", lambda p, r: write(p, "short"), "secrets.length", "error", "5 bytes, at least 32", "pinfold setup"),
     ("a key of two lines", "{secrets}/provider-default", lambda p, r: write(p, "sk-a\nsk-b\n"), "secrets.length", "error", "not one line", "as one line"),
-    ("a rotation that nobody finished", "{secrets}", lambda p, r: waits(p + "/run-token.next", 3), "secrets.next", "warn", "has waited for 3 days",
+    ("a rotation that nobody finished", "{secrets}", lambda p, r: waits(p + "/run-token.next", 3), "secrets.next", "warn", "beside run-token for 3 days",
      "pinfold secret promote run-token"),
     ("a NEXT secret that others can read", "{secrets}", lambda p, r: os.chmod(waits(p + "/run-token.next", 0), 0o644), "secrets.modes", "error", "run-token.next",
      "chmod 600"),
@@ -238,7 +238,9 @@ def with_the_service():
     conf = INSTANCE + "/etc/pinfold/pinfold.conf"
     with Changed(conf):
         os.utime(conf)
-        row("configuration that is not in use yet", moment(), "service.configuration", "warn", "pinfold.conf", "systemctl")
+        named("a file that says the same again", moment(), "service.configuration", "ok", "", "")
+        add(conf, "queue_seconds = 3599")
+        row("configuration that is not in use yet", moment(), "service.configuration", "warn", "not what is in force", "systemctl reload")
     row("a provider that cannot be reached", moment("--online"), "provider.reachable", "error", "keyless", "firewall")
     rows = doctor(server=URL, words=("--agent", "nobody"))[1]
     row("no profile for the box", rows, "box.start", "warn", "nobody", "pinfold setup")

@@ -68,10 +68,10 @@ ok "which is as it was" field_is /root/pinfold-token "$walk_run" status complete
 
 # The guide to looking after it, in an order in which each finds what it needs.
 awk '/^```sh [a-z]+$/ { f = "/root/op." $2; next } /^```$/ { f = ""; next } f { print >f }' "$(dirname "$guide")/operations.md"
-for box in logs backup rotate restore leak; do
+for box in logs backup rotate restore leak secret; do
 	ok "docs/operations.md: $box" bash -e /root/op.$box
 done
-ok "no box of it was left out" test "$(find /root -name 'op.*' | wc -l)" = 5
+ok "no box of it was left out" test "$(find /root -name 'op.*' | wc -l)" = 6
 ok "what was rotated stays so" not cli /root/acme-token-before ps
 ok "and the newest is taken" cli /root/acme-token ps
 
