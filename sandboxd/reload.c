@@ -126,7 +126,7 @@ uint64_t reload_tick(struct app *app, uint64_t now)
 {
 	struct reload *r = &app->reload;
 	if (r->going && now >= r->until && r->reader > 0) { /* its end comes */
-		kill(r->reader, SIGKILL);
+		kill(r->reader, SIGKILL);                   /* ours and not reaped */
 		r->until = now + READ_MS;
 	} else if (r->going && now >= r->until) {
 		over(app, "a process has not said in time whether it can take it up");

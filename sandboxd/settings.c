@@ -215,8 +215,9 @@ static void read_secrets(const struct settings *c, const struct given *g)
 			if (strcmp(s->role, child_rows[k].name) == 0)
 				why = copy_secret(dir, s, g->secrets[k]);
 		if (why != NULL)
-			unfit("the secret %s/%s %s%s", path, s->name, why,
-			      s->least > 0 ? ": remove it and run pinfold setup, which makes one" : "");
+			unfit("the secret %s/%s %s%s (%s needs %u bytes)", path, s->name, why,
+			      s->least > 0 ? ": remove it and run pinfold setup, which makes one" : "", s->role,
+			      s->least);
 	}
 }
 
