@@ -325,6 +325,7 @@ static void model_call(struct gate_call *call)
 		memcpy(request->version, call->version, sizeof request->version);
 		memcpy(request->beta, call->beta, sizeof request->beta);
 		*field = 0;
+		gate_drift(call, request);
 		e = spend(call);
 	}
 	if (e != ERR_OK)

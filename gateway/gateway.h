@@ -85,6 +85,7 @@ struct box {
 	char model[129];                /* that its run is bound to; empty: not known yet */
 	char agent[129], profile[129];  /* the same */
 	struct pace denied;             /* how often a wrong token is told of */
+	atomic_uint drift_told;         /* workers': drift.c's */
 	atomic_bool link_told, id_told; /* workers': one log line a run for what was left out */
 	bool closing, due;              /* gone: no call sets out any more; to be run this turn */
 	unsigned away;                  /* calls that are not libmicrohttpd's at the moment */
@@ -191,6 +192,9 @@ const struct terms *terms_of_box(struct box *box);
 void terms_done(const struct terms *t);
 /* Is it there, and one line? */
 bool key_usable(const struct secret *key);
+
+/* drift.c: by a worker, tells of fields that were left out, each once a run. */
+void gate_drift(struct gate_call *call, const struct model_request *rq);
 
 /* probe.c: what the program does as "--test PROVIDER", once it is confined by close_rest. The exit status. */
 int probe(const char *provider, void (*close_rest)(const struct conf *conf));

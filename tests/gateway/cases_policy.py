@@ -203,6 +203,19 @@ def test_upstream_errors(rig, model):
         same((a.status, a.json), (400, {"error": {"message": "its own words"}}), name + ": what is wrong with the request")
 
 
+def test_drift(rig, model):
+    """Fields that are not known are left out, and told of once."""
+    run = rig.run(5, agent="open")
+    for more in ({"access_programs": [], "x\u0007\u00e4": 1}, {"access_programs": []}, {"another": 1, "access_programs": 2}, {}):
+        same(run.chat("drift", **more).status, 200, "left out")
+    told = [d["fields"] for _, k, d in run.events() if k == "agent.fields_left_out"]
+    same(told, [["access_programs", "x???"], ["another"]], "told once")
+    run = rig.run(5, agent="passing")
+    same(run.chat("drift passes " + run.id, access_programs=[1]).status, 200, "passed on")
+    check([r for r in model.requests() if "drift passes " + run.id in r["body"] and json.loads(r["body"])["access_programs"] == [1]], "it goes on")
+    same([k for _, k, _ in run.events() if k == "agent.fields_left_out"], [], "nothing to tell")
+
+
 def test_streams_refused(rig, model):
     for name in ("chat_completions", "responses", "messages"):
         path, profile, served, _ = FORMATS[name]

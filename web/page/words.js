@@ -127,6 +127,7 @@ export function eventWords(type, data = {}) {
 		"tool.call": () => ({by: "agent", title: "Uses a tool", note: text(d.tool), body: text(d.arguments), code: true}),
 		"tool.output": () => ({by: "agent", title: d.ok === false ? "The tool failed" : "The tool answers", note: text(d.tool), body: text(d.output), code: true}),
 		"agent.started": () => ({by: "agent", title: "The agent is there"}),
+		"agent.fields_left_out": () => ({title: "Fields of a model request were left out", note: list(d.fields)}),
 		"agent.step": () => ({by: "agent", title: "Step", note: text(d.step ?? d.n ?? "")}),
 		"agent.finished": () => ({by: "agent", title: "The agent says that it is done", body: text(d.summary ?? "")}),
 		"link": () => ({by: "agent", title: "Link", note: text(d.title ?? d.text ?? ""), link: text(d.url)}),
