@@ -49,6 +49,7 @@ static void look_further(const struct cli *cli, struct conf_files *f, const stru
 	ask_doctor(&d, &f->notes, doctor_conf, installed);
 	ask_doctor(&d, &f->notes, doctor_provider, installed);
 	ask_doctor(&d, &f->notes, doctor_secrets, installed);
+	ask_doctor(&d, &f->notes, doctor_keys, installed);
 	ask_doctor(&d, &f->notes, doctor_push, installed);
 }
 

@@ -16,9 +16,9 @@
 enum { ROWS_MAX = 1 << 20 };
 
 static const char *const verdicts[DOCTOR__COUNT] = {"ok", "skipped", "warn", "error"};
-static const struct doctor_check *const families[] = {doctor_running, doctor_conf, doctor_provider, doctor_secrets,
-						      doctor_files,   doctor_host, doctor_service,  doctor_store,
-						      doctor_push,    doctor_web,  doctor_box};
+static const struct doctor_check *const families[] = {
+    doctor_running, doctor_conf,    doctor_provider, doctor_secrets, doctor_keys, doctor_proofs, doctor_files,
+    doctor_host,    doctor_service, doctor_store,    doctor_push,    doctor_web,  doctor_box};
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
 void found(struct doctor *d, enum verdict verdict, const char *fmt, ...)

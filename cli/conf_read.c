@@ -205,6 +205,29 @@ static void take_profile(struct out *o, const struct conf_block *b)
 	EMIT(o, b, profile, &m);
 }
 
+/* The keys of an agent go to its boxes, and to the gateway, which knows by them whose call it is and looks for them in
+ * what the agent says. */
+static void agent_keys(struct out *o, const struct conf_block *b, const struct cf_agent *a)
+{
+	struct conf_key keys[CONF_KEYS];
+	const char *why = conf_keys(a, keys);
+
+	if (why != NULL) {
+		conf_fault(o->notes, b, b->at, "%s", why);
+		return;
+	}
+	for (uint32_t i = 0; i < a->credentials_n; i++) {
+		bool before = false;
+		for (uint32_t k = 0; k < i; k++)
+			before = before || strcmp(keys[k].secret, keys[i].secret) == 0;
+		if (before)
+			continue;
+		secret(o, b, b->at, keys[i].secret, "gateway", 0);
+		secret(o, b, b->at, keys[i].secret, arena_printf(o->notes->arena, "%s%s", CONF_BOX_ROLE, a->name),
+		       CONF_KEY_LEAST);
+	}
+}
+
 static void take_agent(struct out *o, const struct conf_block *b)
 {
 	struct cf_agent m = {.name = b->title};
@@ -213,6 +236,7 @@ static void take_agent(struct out *o, const struct conf_block *b)
 	if (m.file_bytes == 0 || m.file_bytes > m.workspace_bytes)
 		m.file_bytes = m.workspace_bytes;
 	EMIT(o, b, agent, &m);
+	agent_keys(o, b, &m);
 }
 
 static void take_tenant(struct out *o, const struct conf_block *b)

@@ -54,8 +54,9 @@ struct doctor_check {
 };
 
 /* Each table ends with id NULL. */
-extern const struct doctor_check doctor_running[], doctor_conf[], doctor_provider[], doctor_secrets[], doctor_files[],
-    doctor_host[], doctor_service[], doctor_store[], doctor_push[], doctor_web[], doctor_box[];
+extern const struct doctor_check doctor_running[], doctor_conf[], doctor_provider[], doctor_secrets[], doctor_keys[],
+    doctor_proofs[], doctor_files[], doctor_host[], doctor_service[], doctor_store[], doctor_push[], doctor_web[],
+    doctor_box[];
 
 /* A check says what it found. */
 void found(struct doctor *d, enum verdict verdict, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

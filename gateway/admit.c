@@ -173,6 +173,11 @@ static enum err consume(struct gate_call *call)
 					   .fingerprint = {print, sizeof print}};
 		e = verdict(st_call_cap_consume(a, &m, NULL, &is, NULL));
 		call->target = t;
+		if (call->key) {
+			call->own = *t;
+			call->own.key = call->key;
+			call->target = &call->own;
+		}
 		call->retry_after = ask_retry_after(a);
 		if (e != ERR_INACTIVE_RUN_TOKEN)
 			break;

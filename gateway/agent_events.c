@@ -80,9 +80,21 @@ static bool bind_request(struct line *line, const struct json *data)
 			       line->digest);
 }
 
-static bool take_line(struct batch *b, const char *run, const struct json *raw)
+/* Cleaning may have put together what was apart. False: what is left then is no JSON object any more. */
+static bool hide_again(const struct gate_call *call, struct batch *b, const struct line *line)
 {
 	struct arena arena own_arena = {0};
+	size_t n = b->text.n - line->at, left = keys_hide(call, b->text.p + line->at, n);
+
+	arena_init(&arena, GATE_ARENA);
+	b->text.n = line->at + left;
+	return left == n || json_parse(&arena, b->text.p + line->at, left, JSON_DEPTH, GATE_NODES, NULL) != NULL;
+}
+
+static bool take_line(const struct gate_call *call, struct batch *b, const struct json *raw)
+{
+	struct arena arena own_arena = {0};
+	const char *run = call->claims.run;
 	int64_t sequence = 0;
 
 	/* The schema's bound comes first; this one only keeps a larger one from writing past the end. */
@@ -90,7 +102,9 @@ static bool take_line(struct batch *b, const char *run, const struct json *raw)
 		return false;
 	struct line *line = &b->lines[b->n];
 	arena_init(&arena, GATE_ARENA);
-	const struct json *event = json_parse(&arena, raw->text, raw->len - 1, JSON_DEPTH, GATE_NODES, NULL);
+	char *text = arena_dup(&arena, raw->text, raw->len - 1);
+	size_t n = text ? keys_hide(call, text, raw->len - 1) : 0;
+	const struct json *event = json_parse(&arena, text, n, JSON_DEPTH, GATE_NODES, NULL);
 	if (!event || event->type != JSON_OBJECT)
 		return false;
 	const struct json *type = json_get(event, "event_type"), *task = json_get(event, "task_id");
@@ -114,6 +128,8 @@ static bool take_line(struct batch *b, const char *run, const struct json *raw)
 			       : line->link ? AGENT_LINK
 					    : AGENT_EVENT,
 			       mask, line->dropped ? NULL : line->request);
+	if (!buf_failed(&b->text) && !hide_again(call, b, line))
+		return false;
 	line->dropped = line->dropped || !kept;
 	line->n = b->text.n - line->at;
 	b->n++;
@@ -243,7 +259,7 @@ static enum err take_batch(struct gate_call *call, struct batch *b, char field[S
 	unsigned i = 0;
 	for (const struct json *l = e == ERR_OK ? json_get(body, "lines")->child : NULL; l; l = l->next, i++) {
 		errno = 0;
-		if (take_line(b, call->claims.run, l))
+		if (take_line(call, b, l))
 			continue;
 		e = lack_or(ERR_INVALID_EVENT_APPEND);
 		if (e == ERR_INVALID_EVENT_APPEND)

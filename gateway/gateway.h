@@ -15,6 +15,7 @@
 #include "lib/buf.h"
 #include "lib/conf.h"
 #include "lib/json.h"
+#include "lib/keymask.h"
 #include "lib/num.h"
 #include "lib/pace.h"
 #include "lib/reload.h"
@@ -59,6 +60,7 @@ struct terms {
 	struct upstream_target targets[CONF_PROFILES];
 	uint32_t ntargets;
 	uint32_t model_timeout_ms;
+	struct keymask keys; /* of all agents that are given real ones */
 };
 
 struct app {
@@ -134,6 +136,8 @@ struct gate_call {
 	const struct terms *before; /* that its box was opened under, often the same */
 	struct route_found found;
 	struct token_claims claims;
+	const struct secret
+	    *key; /* the agent's own, which it showed: asked with instead of the provider's; NULL: none */
 	char request_id[UUID_LEN + 1];
 	const struct cf_agent *agent;                            /* before's; NULL: not known whose it is */
 	const struct format *format;                             /* of a model's route; NULL: none */
@@ -149,6 +153,7 @@ struct gate_call {
 	bool cut;             /* nobody may have an answer: the connection is closed */
 	/* set by a gate_ function that wants the provider asked: what gate_settle gets back */
 	const struct upstream_target *target;
+	struct upstream_target own; /* target with the agent's own key */
 	struct model_request request;
 	struct upstream_answer answer;
 	struct flight flight;
@@ -198,6 +203,17 @@ void gate_drift(struct gate_call *call, const struct model_request *rq);
 
 /* probe.c: what the program does as "--test PROVIDER", once it is confined by close_rest. The exit status. */
 int probe(const char *provider, void (*close_rest)(const struct conf *conf));
+
+/* keys.c: agents that are given real keys. */
+/* Their keys into mask. NULL, or why the configuration is refused: a profile holds a secret itself. */
+const char *keys_load(struct keymask *mask, const struct held *h);
+/* "[masked]" in the place of each such key in what came from a box. Returns how many bytes are left. */
+size_t keys_hide(const struct gate_call *call, void *p, size_t n);
+/* Is what was shown (NULL: nothing was) one of the own keys of the box's agent? Then call->key is it. True as well for
+ * an agent that has none. */
+bool keys_own(struct gate_call *call, const char *given, size_t n);
+/* Tells the audit log, in a while, which keys the box of a run has: by name and the beginning of their digest. */
+void keys_note(struct app *app, const char *run, const char *tenant);
 
 /* agent_text.c: appends an event's data (NULL: it has none), cleaned, with the agent's own number. Of a question also
  * what the cleaning changed, as text_shortened: [{"field","bytes","sha256","masked"},...] of the text before, absent

@@ -163,8 +163,13 @@ static enum head_next authenticate(struct gate_call *call, const struct head *h,
 	} else
 		take_learnt(call);
 	if (call->known != ERR_OK && box->delivery == BOX_WIRE) {
+		const char *given;
+		size_t n;
+		bool any = shown(call, h, &given, &n);
 		take_wire(call);
-		call->known = ERR_OK;
+		/* An agent that was given a key shows it where it asks a model, and is asked for nothing elsewhere. */
+		if (call->claims.audience != TOKEN_MODEL || keys_own(call, any ? given : NULL, n))
+			call->known = ERR_OK;
 	}
 	/* Routes with a run in their path name it first. */
 	if (call->known == ERR_OK && strstr(call->found.route->path, "{runId}") &&
@@ -178,7 +183,10 @@ static enum head_next deny(struct gate_call *call, const char *method, const cha
 {
 	if (!pace_take(&call->box->denied, pace_source, timer_ms(), &call->suppressed))
 		return HEAD_REFUSED;
-	snprintf(call->denied, sizeof call->denied, "%.16s %.270s", method, path);
+	/* Before it is cut, which could leave most of a key. */
+	char whole[600];
+	int length = snprintf(whole, sizeof whole, "%.16s %.512s", method, path);
+	snprintf(call->denied, sizeof call->denied, "%.*s", (int)keys_hide(call, whole, (size_t)length), whole);
 	return HEAD_TELL;
 }
 

@@ -113,6 +113,8 @@ static void obey(struct app *app, const uint8_t *frame, size_t n, int *fds, int 
 		box_close(app, open.run);
 		if (!box_open(app, open.run, open.tenant, fds[0]))
 			log_error("run %s: cannot serve its listener", open.run);
+		else
+			keys_note(app, open.run, open.tenant);
 	} else if (number == SBX_CLOSE && nfds == 0 && sbx_get_close(frame, n, &close_it))
 		box_close(app, close_it.run);
 	else

@@ -50,6 +50,7 @@ static void terms_free(void *own)
 	for (uint32_t i = 0; i < t->ntargets; i++)
 		for (int f = 0; f < FORMAT__COUNT; f++)
 			free(t->targets[i].url[f]);
+	keymask_wipe(&t->keys);
 	free(t);
 }
 
@@ -88,6 +89,8 @@ const struct terms *terms_make(struct held *h, const char **why)
 		    name, TOKEN_SECRET_MIN, conf_run_secret(&h->conf));
 		t->token_next = NULL;
 	}
+	if (!*why)
+		*why = keys_load(&t->keys, h);
 	t->model_timeout_ms = h->conf.global.model_timeout_ms ? h->conf.global.model_timeout_ms : MODEL_TIMEOUT_MS;
 	for (uint32_t i = 0; i < h->conf.nprofiles && !*why; i++)
 		load_target(&t->targets[t->ntargets++], h, &h->conf.profiles[i]);
@@ -131,7 +134,9 @@ void terms_renew(struct box *box)
 	const struct terms *now = terms_now(box->app), *gone = now;
 	pthread_mutex_lock(&box->lock);
 	const struct terms *before = box->opened_under;
-	bool same = true;
+	/* An agent with a key of its own has that key for as long as its box is there. */
+	const struct cf_agent *agent = conf_agent(before->conf, box->agent);
+	bool same = before->keys.n == 0 || (agent && !agent->env_mode);
 	for (uint32_t i = 0; i < before->ntargets && same; i++)
 		same = !before->targets[i].usable || terms_offer(now, &before->targets[i]);
 	if (same) {

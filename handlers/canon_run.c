@@ -67,7 +67,11 @@ static enum err take_agent(struct work *k)
 	const struct json *name = json_get(k->body, "agent");
 	k->out->agent = conf_agent(k->conf, name != NULL ? name->text : k->tenant->t.default_agent);
 	bool allowed = k->out->agent != NULL && conf_agent_allowed(k->tenant, k->out->agent->name);
-	return allowed ? ERR_OK : at(k, ERR_AGENT_NOT_ALLOWED, "agent");
+	if (!allowed)
+		return at(k, ERR_AGENT_NOT_ALLOWED, "agent");
+	/* Either word may be taken back while the agent stays in the tenant's list. */
+	return conf_env_allowed(k->conf, k->tenant, k->out->agent) ? ERR_OK
+								   : at(k, ERR_ENV_CREDENTIALS_NOT_ALLOWED, "agent");
 }
 
 static bool extension_allowed(const struct conf_tenant *t, const char *path)

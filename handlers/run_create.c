@@ -69,6 +69,7 @@ static enum err store_run(struct request *rq, struct reply *rp, const struct can
 	    .tenant = rq->who->tenant,
 	    .run = id,
 	    .agent = run->agent->name,
+	    .env_mode = run->agent->env_mode,
 	    .profile = run->profile->name,
 	    .provider = run->profile->provider,
 	    .model = run->profile->model,

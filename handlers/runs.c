@@ -167,6 +167,7 @@ static bool put_snapshot(struct request *rq, struct jw *w, const struct st_run_i
 	if (!run_terminal(run->state) && run->phase < PHASE__COUNT)
 		jw_kstr(w, "phase", phase_names[run->phase]);
 	jw_kstr(w, "agent", run->agent);
+	jw_kstr(w, "credentialMode", run->env_mode ? "env" : "broker");
 	jw_kstr(w, "modelProfile", run->profile);
 	jw_kstr(w, "provider", run->provider);
 	jw_kstr(w, "model", run->model);

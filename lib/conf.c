@@ -204,6 +204,18 @@ static bool secret_known(const struct conf *c, const char *name)
 	return false;
 }
 
+/* Is it said that the secret goes to the role prefix+name? */
+static bool secret_goes(const struct conf *c, const char *secret, const char *prefix, const char *name)
+{
+	for (uint32_t i = 0; i < c->nsecrets; i++) {
+		const struct cf_secret *s = &c->secrets[i];
+		if (strcmp(s->name, secret) == 0 && strncmp(s->role, prefix, strlen(prefix)) == 0 &&
+		    strcmp(s->role + strlen(prefix), name) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Says which name refers to nothing; of the one configuration that a process loads. */
 static const char *nowhere(const char *kind, const char *name, const char *what, const char *missing)
 {
@@ -215,9 +227,24 @@ static const char *nowhere(const char *kind, const char *name, const char *what,
 
 static const char *check_references(const struct conf *c)
 {
-	for (uint32_t i = 0; i < c->nsecrets; i++)
-		if (conf_role(c, c->secrets[i].role) == NULL)
+	for (uint32_t i = 0; i < c->nsecrets; i++) {
+		const char *role = c->secrets[i].role;
+		bool box = strncmp(role, CONF_BOX_ROLE, sizeof CONF_BOX_ROLE - 1) == 0;
+		const struct cf_agent *a = box ? conf_agent(c, role + sizeof CONF_BOX_ROLE - 1) : NULL;
+		if (box ? a == NULL || !a->env_mode : conf_role(c, role) == NULL)
 			return "a secret for an unknown role";
+	}
+	for (uint32_t i = 0; i < c->nagents; i++) {
+		const struct cf_agent *a = &c->agents[i];
+		struct conf_key keys[CONF_KEYS];
+		const char *why = conf_keys(a, keys);
+		if (why != NULL)
+			return why;
+		for (uint32_t k = 0; k < a->credentials_n; k++)
+			if (!secret_goes(c, keys[k].secret, "gateway", "") ||
+			    !secret_goes(c, keys[k].secret, CONF_BOX_ROLE, a->name))
+				return nowhere("agent", a->name, "secret", keys[k].secret);
+	}
 	for (uint32_t i = 0; i < c->nproviders; i++)
 		if (c->providers[i].secret[0] != 0 && !secret_known(c, c->providers[i].secret))
 			return nowhere("provider", c->providers[i].name, "secret", c->providers[i].secret);
@@ -345,6 +372,11 @@ bool conf_profile_allowed(const struct conf_tenant *t, const char *name)
 bool conf_agent_allowed(const struct conf_tenant *t, const char *name)
 {
 	return among(name, t->t.default_agent, t->t.agents, t->t.agents_n);
+}
+
+bool conf_env_allowed(const struct conf *c, const struct conf_tenant *t, const struct cf_agent *a)
+{
+	return !a->env_mode || (c->global.allow_env_credentials && t->t.env_credentials);
 }
 
 const struct cf_profile *conf_profile(const struct conf *c, const char *name)

@@ -40,6 +40,8 @@ enum push_kind { PUSH_CARD, PUSH_CLEAR, PUSH_SUMMARY, PUSH_KIND__COUNT };
  * a failure of its own; later (429). */
 enum push_outcome { PUSH_SENT, PUSH_GONE, PUSH_REFUSED, PUSH_FAILED, PUSH_TOO_MANY, PUSH_OUTCOME__COUNT };
 enum receipt_kind { RECEIPT_ANSWER, RECEIPT_CANCEL, RECEIPT_GRANT_REVOKE, RECEIPT__COUNT };
+/* What is known of how an agent with real keys reads them: no self_test; under way; as it should; not so. */
+enum proof_state { PROOF_NONE, PROOF_ON, PROOF_DONE, PROOF_FAILED, PROOF__COUNT };
 enum change_how { CHANGE_ADDED = 1, CHANGE_MODIFIED = 2, CHANGE_REMOVED = 3 };
 
 extern const char *const phase_names[PHASE__COUNT];

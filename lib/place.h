@@ -36,7 +36,9 @@ enum box_fd {
 	BOX_FD_CONTROL = 5, /* a byte: the wall clock stands (1) or goes (0); end of it means sandboxd is gone */
 	BOX_FD_CPU = 6,     /* cpu.stat of the agent's group in the v2 tree */
 	BOX_FD_CGROUP = 7,
-	BOX_FD_CGROUP_END = 10 /* at most three: a tree of processor time alone has no group of the agent's */
+	BOX_FD_CGROUP_END = 10, /* at most three: a tree of processor time alone has no group of the agent's */
+	BOX_FD_KEYS = 10,       /* sealed, the agent's keys, as CHILD_FD_SECRETS; not of every box */
+	BOX_FD__FIRST_FREE = 11
 };
 enum box_kind { BOX_WORK = 1, BOX_CHECK = 2 };
 /* Names below the run directory. */

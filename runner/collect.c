@@ -18,7 +18,14 @@ enum {
 	PATH_BYTES = 4096,
 	DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
 };
-enum entry_type { ENTRY_FILE = 1, ENTRY_LINK = 3, ENTRY_OTHER = 4, ENTRY_TOO_LARGE = 5, ENTRY_UNREADABLE = 6 };
+enum entry_type {
+	ENTRY_FILE = 1,
+	ENTRY_LINK = 3,
+	ENTRY_OTHER = 4,
+	ENTRY_TOO_LARGE = 5,
+	ENTRY_UNREADABLE = 6,
+	ENTRY_CREDENTIAL = 7
+};
 
 /* One folder between the root and the current one. */
 struct level {
@@ -34,6 +41,7 @@ struct walk {
 	const struct warden *w;
 	struct result *r;
 	const struct bn_go *limits;
+	const struct keymask *mask;
 	struct level *top;
 	int fd; /* the current folder */
 	char path[PATH_BYTES + 1];
@@ -111,6 +119,16 @@ static bool level_read(struct walk *k, struct level *v, int fd)
 static bool report(struct walk *k, size_t path_n, const struct stat *st, enum entry_type type,
 		   struct wire_bytes content)
 {
+	char path[PATH_BYTES];
+	/* A key of the agent's, in a name or in a content: that it was there is said, and nothing of it is kept. */
+	if (keymask_holds(k->mask, k->path, path_n) || keymask_holds(k->mask, content.p, content.n)) {
+		memcpy(path, k->path, path_n);
+		struct bn_entry found = {.type = ENTRY_CREDENTIAL,
+					 .path = {(uint8_t *)path, (uint32_t)keymask_hide(k->mask, path, path_n)}};
+		k->full = k->full || k->entries >= k->limits->max_files;
+		k->entries += !k->full;
+		return k->full || result_entry(k->r, &found);
+	}
 	struct bn_entry e = {.path = {(const uint8_t *)k->path, (uint32_t)path_n},
 			     .type = (uint8_t)type,
 			     .executable = st && S_ISREG(st->st_mode) && (st->st_mode & S_IXUSR),
@@ -254,14 +272,14 @@ static bool claim(struct walk *k, int workspace)
 		return false;
 	if (read_file(workspace, "response.json", &st, buf, COLLECT_CLAIM_MAX) != ENTRY_FILE)
 		return true;
-	struct bn_claim m = {.response = {buf, (uint32_t)st.st_size}};
+	struct bn_claim m = {.response = {buf, (uint32_t)keymask_hide(k->mask, buf, (size_t)st.st_size)}};
 	return result_claim(k->r, &m);
 }
 
-const char *collect(const struct warden *w, struct result *r, const struct bn_go *limits)
+const char *collect(const struct warden *w, struct result *r, const struct bn_go *limits, const struct keymask *mask)
 {
 	struct bn_go within = *limits;
-	struct walk k = {.w = w, .r = r, .limits = &within, .fd = -1};
+	struct walk k = {.w = w, .r = r, .limits = &within, .mask = mask, .fd = -1};
 	struct stat st;
 	if (within.max_file_bytes > 8000000)
 		within.max_file_bytes = 8000000; /* what an ENTRY can carry */

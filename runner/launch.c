@@ -6,6 +6,7 @@
  */
 #include "runner/launch.h"
 #include "lib/num.h"
+#include "runner/keys.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -64,13 +65,15 @@ void launch_init(const struct warden *w)
 }
 
 /* stands: what sandboxd says on the control pipe of the wall time's clock; NULL: it is not listened to. */
-static void wait_a_little(int out, int control, uint64_t ms, bool *stands)
+static void wait_a_little(int out, int notice, int control, uint64_t ms, bool *stands)
 {
-	struct pollfd p[2] = {{.fd = control, .events = stands ? POLLIN : 0}, {.fd = out, .events = POLLIN}};
+	struct pollfd p[3] = {{.fd = control, .events = stands ? POLLIN : 0},
+			      {.fd = out, .events = POLLIN},
+			      {.fd = notice, .events = POLLIN}};
 	struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
 	sigset_t none;
 	sigemptyset(&none);
-	if (ppoll(p, 2, &t, &none) <= 0)
+	if (ppoll(p, 3, &t, &none) <= 0)
 		return;
 	if (p[0].revents & (POLLHUP | POLLERR | POLLNVAL))
 		_exit(1);
@@ -82,7 +85,7 @@ static void wait_a_little(int out, int control, uint64_t ms, bool *stands)
 
 void launch_check_control(const struct warden *w)
 {
-	wait_a_little(-1, w->control, 0, NULL);
+	wait_a_little(-1, -1, w->control, 0, NULL);
 }
 
 bool launch_stopping(void)
@@ -321,7 +324,10 @@ static void watch(const struct warden *w, const struct launch *l, pid_t child, i
 			if (o->reached & LAUNCH_CPU)
 				break;
 		}
-		wait_a_little(out, w->control, least(look_at, least(deadline, kill_at)) - now, &stands);
+		wait_a_little(out, l->keys ? l->keys->watch : -1, w->control,
+			      least(look_at, least(deadline, kill_at)) - now, &stands);
+		if (l->keys)
+			keys_noticed(l->keys, timer_ms());
 		drain(&out, l, o);
 	}
 	o->reached |= full();
@@ -334,7 +340,7 @@ static void watch(const struct warden *w, const struct launch *l, pid_t child, i
 			break;
 		}
 		drain(&out, l, o);
-		wait_a_little(-1, w->control, 2, NULL);
+		wait_a_little(-1, -1, w->control, 2, NULL);
 	}
 	drain(&out, l, o);
 	keep_end(l, o);

@@ -18,6 +18,7 @@ struct warden {
 	int groups_n;
 };
 
+struct keys;
 struct launch {
 	const char *const *argv; /* NULL: inside runs instead, with arg, and its value is the exit status */
 	const char *const *env;
@@ -27,7 +28,8 @@ struct launch {
 	uint64_t limit_ms;
 	uint32_t cpu_seconds, open_files; /* 0: no further limit. So is file_bytes */
 	uint64_t file_bytes;
-	uint8_t *output; /* standard output and error: all, or the two ends of it, within output_cap bytes */
+	struct keys *keys; /* whose files go while it runs; NULL: none */
+	uint8_t *output;   /* standard output and error: all, or the two ends of it, within output_cap bytes */
 	size_t output_cap;
 };
 

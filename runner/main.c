@@ -11,7 +11,8 @@
  * in the agent's cgroups. This process itself only forks, waits, kills, and reads files.
  *
  * What it trusts: the kernel and its descriptors. What it never does: interpret a byte the agent wrote,
- * follow a link, take a decision about the result, keep a token, or wait for the agent without a limit.
+ * follow a link, take a decision about the result, keep a token, or wait for the agent without a limit. Where the agent
+ * is given keys it does keep those: to look for them in all that goes into the result (lib/keymask.h).
  *
  * Ends: 0 when the result is whole, 1 otherwise (with a BROKEN frame if one could be written). SIGTERM is
  * the request to stop: the agent gets TERM, five seconds later KILL, and is collected as usual.
@@ -19,6 +20,7 @@
 #include "lib/die.h"
 #include "lib/place.h"
 #include "runner/collect.h"
+#include "runner/keys.h"
 #include "runner/launch.h"
 #include "runner/plan.h"
 #include "runner/result.h"
@@ -37,6 +39,7 @@ struct app {
 	struct warden w;
 	struct result r;
 	struct plan plan;
+	struct keys keys;
 	uint8_t output[OUTPUT_MAX];
 	char detail[257];
 };
@@ -109,15 +112,15 @@ static void take_descriptors(struct warden *w)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
 			_exit(1);
 	}
-	for (int fd = BOX_FD_UPLOAD; fd < BOX_FD_CGROUP_END; fd++) {
+	for (int fd = BOX_FD_UPLOAD; fd < BOX_FD__FIRST_FREE; fd++) {
 		bool is_open = !fcntl(fd, F_SETFD, FD_CLOEXEC);
 		if (is_open && fd == BOX_FD_CPU)
 			w->cpu = fd;
-		if (is_open && fd >= BOX_FD_CGROUP)
+		if (is_open && fd >= BOX_FD_CGROUP && fd < BOX_FD_CGROUP_END)
 			w->groups[w->groups_n++] = fd;
 	}
-	if (close_range(BOX_FD_CGROUP_END, ~0U, 0)) {
-		for (int fd = BOX_FD_CGROUP_END; fd < LAST_FD; fd++)
+	if (close_range(BOX_FD__FIRST_FREE, ~0U, 0)) {
+		for (int fd = BOX_FD__FIRST_FREE; fd < LAST_FD; fd++)
 			close(fd);
 	}
 }
@@ -160,9 +163,10 @@ static bool make_workspace(struct app *a)
 		if (!prepare(a, git, "making the repository"))
 			return false;
 	}
+	struct launch keys = {.inside = keys_write, .arg = &a->keys, .limit_ms = UNPACK_MS};
 	struct launch changes = {.inside = unpack_changes, .arg = &u, .limit_ms = UNPACK_MS};
 	if (a->plan.kind == PLAN_WORK)
-		return true;
+		return a->plan.keys_n == 0 || prepare(a, keys, "writing the keys");
 	return prepare(a, changes, "applying the changes") && prepare(a, note, "noting the changes");
 }
 
@@ -170,7 +174,11 @@ static bool make_workspace(struct app *a)
 static struct outcome run_command(struct app *a, const struct command *c, const char *const *env)
 {
 	struct outcome o;
+	bool agent = c == &a->plan.agent;
+	if (agent)
+		keys_watch(&a->keys);
 	struct launch l = {.argv = c->argv,
+			   .keys = agent ? &a->keys : NULL,
 			   .env = env,
 			   .cwd = "/workspace/source",
 			   .limit_ms = (uint64_t)c->seconds * 1000,
@@ -187,6 +195,7 @@ static struct outcome run_command(struct app *a, const struct command *c, const 
 		int n = snprintf((char *)a->output, OUTPUT_MAX, "pinfold: %s: %s\n", o.step, strerror(o.errnum));
 		o.output_n = n > 0 && (size_t)n <= l.output_cap ? (size_t)n : 0;
 	}
+	o.output_n = keymask_hide(&a->keys.mask, a->output, o.output_n);
 	return o;
 }
 
@@ -204,7 +213,7 @@ static void work(struct app *a, bool ready)
 			   .reached = o.reached,
 			   .output = {a->output, (uint32_t)o.output_n}};
 	must(a, result_ran(&a->r, &m));
-	const char *why = collect(&a->w, &a->r, &a->plan.go);
+	const char *why = collect(&a->w, &a->r, &a->plan.go, &a->keys.mask);
 	if (why)
 		broken(a, ERR_SANDBOX_RESULT_INVALID, why);
 }
@@ -242,12 +251,17 @@ int main(void)
 	const char *why = plan_read(&a.plan, BOX_FD_UPLOAD);
 	if (why)
 		broken(&a, ERR_SANDBOX_SETUP_FAILED, why);
+	why = keys_take(&a.keys, &a.plan, BOX_FD_KEYS);
+	close(BOX_FD_KEYS);
+	if (why)
+		broken(&a, ERR_CREDENTIAL_UNAVAILABLE, why);
 	bool ready = make_workspace(&a);
 	close(BOX_FD_UPLOAD); /* it holds the tokens */
 	if (a.plan.kind == PLAN_WORK)
 		work(&a, ready);
 	else
 		check(&a, ready);
+	keys_wipe(&a.keys);
 	plan_free(&a.plan);
 	return 0;
 }

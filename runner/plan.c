@@ -14,23 +14,15 @@ static const struct step {
 	uint8_t number;
 	uint8_t next;
 } steps[] = {
-    {START, BN_SOURCE, START},
-    {START, BN_SOURCE_END, BASE},
-    {BASE, BN_REQUEST, TOKENS},
-    {TOKENS, BN_TOKEN, TOKENS},
-    {TOKENS, BN_FILE, TOKENS},
-    {TOKENS, BN_AGENT, READY},
-    {READY, BN_GO, END},
-    {BASE, BN_CHANGED, CHANGES},
-    {BASE, BN_REMOVED, CHANGES},
-    {BASE, BN_CHECK, CHECKS},
-    {BASE, BN_GO, END},
-    {CHANGES, BN_CHANGED, CHANGES},
-    {CHANGES, BN_REMOVED, CHANGES},
-    {CHANGES, BN_CHECK, CHECKS},
-    {CHANGES, BN_GO, END},
-    {CHECKS, BN_CHECK, CHECKS},
-    {CHECKS, BN_GO, END},
+    {START, BN_SOURCE, START},      {START, BN_SOURCE_END, BASE},
+    {BASE, BN_REQUEST, TOKENS},     {TOKENS, BN_TOKEN, TOKENS},
+    {TOKENS, BN_FILE, TOKENS},      {TOKENS, BN_CREDENTIAL, TOKENS},
+    {TOKENS, BN_AGENT, READY},      {READY, BN_GO, END},
+    {BASE, BN_CHANGED, CHANGES},    {BASE, BN_REMOVED, CHANGES},
+    {BASE, BN_CHECK, CHECKS},       {BASE, BN_GO, END},
+    {CHANGES, BN_CHANGED, CHANGES}, {CHANGES, BN_REMOVED, CHANGES},
+    {CHANGES, BN_CHECK, CHECKS},    {CHANGES, BN_GO, END},
+    {CHECKS, BN_CHECK, CHECKS},     {CHECKS, BN_GO, END},
 };
 
 bool upload_open(struct upload *u, int fd)
@@ -107,6 +99,12 @@ static const char *decode(struct upload *u, uint8_t before, const uint8_t *f, si
 		return !bn_get_file(f, n, &it->file)                              ? malformed
 		       : path_fine(it->file.path) && settings_name(it->file.path) ? NULL
 										  : badpath;
+	case BN_CREDENTIAL:
+		if (!bn_get_credential(f, n, &it->credential) || it->credential.made_up > KEY_UNSET)
+			return malformed;
+		if (!*it->credential.file == !*it->credential.variable || strchr(it->credential.variable, '='))
+			return "a key is neither a variable nor a file, or both";
+		return !*it->credential.file || token_name(it->credential.file) ? NULL : "a key's name is not allowed";
 	case BN_AGENT:
 		return !bn_get_agent(f, n, &it->agent) ? malformed
 		       : it->agent.argv_n              ? NULL
@@ -156,8 +154,25 @@ static bool keep(struct arena *a, const char *const *from, uint32_t n, const cha
 	return true;
 }
 
+static bool keep_key(struct plan *p, const struct bn_credential *m)
+{
+	if (p->keys_n == PLAN_KEYS)
+		return false;
+	struct plan_key *k = &p->keys[p->keys_n++];
+	*k = (struct plan_key){
+	    .secret = arena_dup(&p->strings, m->secret, strlen(m->secret)),
+	    .variable = arena_dup(&p->strings, m->variable, strlen(m->variable)),
+	    .file = arena_dup(&p->strings, m->file, strlen(m->file)),
+	    .plain = m->plain,
+	    .made_up = m->made_up,
+	    .value = {(const uint8_t *)arena_dup(&p->strings, (const char *)m->value.p, m->value.n), m->value.n}};
+	return k->secret && k->variable && k->file && k->value.p;
+}
+
 static bool keep_item(struct plan *p, const struct item *it)
 {
+	if (it->number == BN_CREDENTIAL)
+		return keep_key(p, &it->credential);
 	if (it->number == BN_AGENT) {
 		const struct bn_agent *m = &it->agent;
 		p->agent.seconds = m->wall_seconds;

@@ -9,7 +9,8 @@
 
 /* Below /workspace: where a profile's own files are, and its HOME. */
 #define PLAN_HOME "home"
-enum { PLAN_ARGS = 64, PLAN_ENV = 64, PLAN_CHECKS = 16 };
+enum { PLAN_ARGS = 64, PLAN_ENV = 64, PLAN_CHECKS = 16, PLAN_KEYS = 8 };
+enum { KEY_REAL, KEY_MADE_UP, KEY_UNSET }; /* CREDENTIAL.made_up */
 enum { PLAN_WORK = 1, PLAN_CHECK = 2 };
 
 /* One frame; pointers live until the next call of upload_next. */
@@ -23,6 +24,7 @@ struct item {
 		struct bn_request request;
 		struct bn_token token;
 		struct bn_file file;
+		struct bn_credential credential;
 		struct bn_agent agent;
 		struct bn_check check;
 		struct bn_go go;
@@ -51,11 +53,21 @@ struct command {
 	uint64_t file_bytes;
 };
 
+/* A key for the agent: what it is called, never what it is, but for the made-up one of a self-test. */
+struct plan_key {
+	const char *secret, *variable, *file;
+	bool plain;
+	uint8_t made_up;
+	struct wire_bytes value;
+};
+
 struct plan {
 	uint8_t kind; /* PLAN_WORK or PLAN_CHECK */
 	struct command agent;
 	struct command checks[PLAN_CHECKS];
 	uint32_t checks_n;
+	struct plan_key keys[PLAN_KEYS];
+	uint32_t keys_n;
 	struct bn_go go;
 	struct arena strings;
 };

@@ -5,6 +5,7 @@
  */
 #include "gen/sandbox_msg_on.h"
 #include "lib/die.h"
+#include "lib/packet.h"
 #include "lib/place.h"
 #include "sandboxd/app.h"
 #include <fcntl.h>
@@ -48,15 +49,12 @@ void sbx_on_hello(struct sbx_from *from, uint64_t op, const struct sbx_hello *m,
  * Safe: run and tenant are ids (checked by the decoder) and are used as labels, never in a path or a command;
  * all numbers are bounded here; the two descriptors must be memfds, are handed to the box unread, and the upload
  * cannot change any more. What runs is always the installed runner, as uids of the slot, behind every wall. At
- * worst an attacker fills the slots that exist for runs.
+ * worst an attacker fills the slots that exist for runs, and gets at the keys of roles "agent/", which are for boxes.
  */
 void sbx_on_spawn(struct sbx_from *from, uint64_t op, const struct sbx_spawn *m, int *fds)
 {
-	const struct box_limits l = {.wall_seconds = m->wall_seconds,
-				     .memory_bytes = m->memory_bytes,
-				     .pids = m->pids,
-				     .workspace_bytes = m->workspace_bytes,
-				     .workspace_inodes = m->workspace_inodes};
+	const struct box_limits l = {m->wall_seconds, m->memory_bytes, m->pids, m->workspace_bytes,
+				     m->workspace_inodes};
 	int seals = fcntl(fds[0], F_GET_SEALS);
 	bool sealed = seals >= 0 && (seals & F_SEAL_WRITE) != 0 && fcntl(fds[1], F_GET_SEALS) >= 0;
 	bool bounded = (m->kind == BOX_WORK || m->kind == BOX_CHECK) && l.wall_seconds >= 1 &&
@@ -64,14 +62,17 @@ void sbx_on_spawn(struct sbx_from *from, uint64_t op, const struct sbx_spawn *m,
 		       l.pids >= 4 && l.pids <= PIDS_MOST && l.workspace_bytes >= mib &&
 		       l.workspace_bytes <= (mib << 20) && l.workspace_inodes >= 64 && l.workspace_inodes <= 16 * mib;
 	struct app *app = from->app;
-	if (sealed && bounded && app->stop == STOP_NO) {
-		box_spawn(&app->boxes, op, m->run, m->tenant, m->kind, &l, fds[0], fds[1]);
+	int keys = m->agent[0] != '\0' && m->kind == BOX_WORK ? settings_keys(&app->given, m->agent) : -1;
+	bool given = m->agent[0] == '\0' || keys >= 0;
+	if (sealed && bounded && given && app->stop == STOP_NO) {
+		box_spawn(&app->boxes, op, m->run, m->tenant, m->kind, &l, fds[0], fds[1], keys);
 		return;
 	}
-	close(fds[0]);
-	close(fds[1]);
-	box_refuse(&app->boxes, op, m->run, m->kind, ERR_SANDBOX_SPAWN_FAILED,
+	close(keys);
+	chan_close_fds(fds, 2);
+	box_refuse(&app->boxes, op, m->run, m->kind, given ? ERR_SANDBOX_SPAWN_FAILED : ERR_CREDENTIAL_UNAVAILABLE,
 		   !sealed    ? "upload and result must be memfds, the upload sealed"
+		   : !given   ? "a key of its agent cannot be had"
 		   : !bounded ? "a limit is out of range"
 			      : "the service is stopping");
 }

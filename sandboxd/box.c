@@ -6,6 +6,7 @@
 #include "lib/clock.h"
 #include "lib/die.h"
 #include "lib/own_fd.h"
+#include "lib/packet.h"
 #include "lib/place.h"
 #include <errno.h>
 #include <poll.h>
@@ -22,29 +23,16 @@ enum { CLEAN_RETRY_MS = 4 };
 
 static struct box empty(struct boxes *all, uint32_t slot)
 {
-	return (struct box){.all = all,
-			    .slot = slot,
-			    .pidfd = -1,
-			    .result = -1,
-			    .listener = -1,
-			    .control = -1,
-			    .build.fd = -1,
-			    .oom.fd = -1};
+	struct box b = {.all = all, .slot = slot, .pidfd = -1, .result = -1, .listener = -1, .control = -1};
+	b.build.fd = b.oom.fd = -1;
+	return b;
 }
 
 static void forget(struct box *b)
 {
-	int *fds[] = {&b->result, &b->listener, &b->control, &b->pidfd};
-	for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
-		if (*fds[i] >= 0)
-			close(steal_fd(fds[i]));
-	struct source *sources[] = {&b->build, &b->oom};
-	for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
-		int fd = sources[i]->fd;
-		loop_drop(b->all->loop, sources[i]);
-		if (fd >= 0)
-			close(fd);
-	}
+	chan_close_fds((int[]){b->result, b->listener, b->control, b->pidfd}, 4);
+	loop_drop(b->all->loop, &b->build);
+	loop_drop(b->all->loop, &b->oom);
 	*b = empty(b->all, b->slot);
 }
 
@@ -221,10 +209,10 @@ void box_is_alive(struct box *b)
 		close(oom);
 }
 
-static void start(struct box *b, int upload)
+static void start(struct box *b, int upload, int keys)
 {
 	go(b, SANDBOX_EV_SPAWN);
-	if (box_build(b, upload))
+	if (box_build(b, upload, keys))
 		return;
 	go(b, SANDBOX_EV_DEAD); /* there is no child; groups perhaps */
 	settle(b);
@@ -239,15 +227,14 @@ static struct box *free_slot(struct boxes *all)
 }
 
 void box_spawn(struct boxes *all, uint64_t op, const char *run, const char *tenant, uint8_t kind,
-	       const struct box_limits *limits, int upload, int result)
+	       const struct box_limits *limits, int upload, int result, int keys)
 {
 	struct box *b = free_slot(all);
 	bool twice = boxes_find(all, run, kind) != NULL;
 	if (twice || b == NULL) {
 		box_refuse(all, op, run, kind, twice ? ERR_SANDBOX_SPAWN_FAILED : ERR_SANDBOX_CAPACITY,
 			   twice ? "this box exists already" : "all slots are in use");
-		close(upload);
-		close(result);
+		chan_close_fds((int[]){upload, result, keys}, 3);
 		return;
 	}
 	snprintf(b->run, sizeof b->run, "%s", run);
@@ -256,7 +243,7 @@ void box_spawn(struct boxes *all, uint64_t op, const char *run, const char *tena
 	b->op = op;
 	b->limits = *limits;
 	b->result = result;
-	start(b, upload);
+	start(b, upload, keys);
 }
 
 bool box_probe(struct boxes *all)
@@ -272,7 +259,7 @@ bool box_probe(struct boxes *all)
 					.pids = 16,
 					.workspace_bytes = 1u << 20,
 					.workspace_inodes = 64};
-	start(b, -1);
+	start(b, -1, -1);
 	return true;
 }
 

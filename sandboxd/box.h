@@ -66,9 +66,9 @@ struct boxes {
 /* False: out of memory. place, cg and tell are filled by the caller. */
 bool boxes_init(struct boxes *all, struct loop *loop, uint32_t slots, uid_t uid_base);
 struct box *boxes_find(struct boxes *all, const char *run, uint8_t kind);
-/* Starts a box, or refuses. upload and result are taken over in any case. */
+/* Starts a box, or refuses. upload, result and keys (-1: none) are taken over in any case. */
 void box_spawn(struct boxes *all, uint64_t op, const char *run, const char *tenant, uint8_t kind,
-	       const struct box_limits *limits, int upload, int result);
+	       const struct box_limits *limits, int upload, int result, int keys);
 /* Tells that there will be no such box. */
 void box_refuse(struct boxes *all, uint64_t op, const char *run, uint8_t kind, enum err code, const char *detail);
 /* Builds a box at start that runs nothing, so that a missing wall is known before work is taken. False: no slot is
@@ -89,8 +89,8 @@ uint64_t boxes_tick(struct boxes *all, uint64_t now);
 /* Boxes that still have processes or groups. */
 uint32_t boxes_busy(const struct boxes *all);
 
-/* box_build.c: makes the groups and the child. ERR_OK or the step and errno in b. Takes upload over. */
-bool box_build(struct box *b, int upload);
+/* box_build.c: makes the groups and the child. ERR_OK or the step and errno in b. Takes upload and keys over. */
+bool box_build(struct box *b, int upload, int keys);
 /* Reads what the child has said so far. */
 void box_build_read(void *box, uint32_t events);
 /* box.c: the child has become the runner. */

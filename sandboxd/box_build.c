@@ -26,9 +26,9 @@ static bool failed(struct box *b, enum step step, int error)
 	return false;
 }
 
-bool box_build(struct box *b, int upload_)
+bool box_build(struct box *b, int upload_, int keys_)
 {
-	own_fd int upload = upload_;
+	own_fd int upload = upload_, keys = keys_;
 	own_fd int reader = -1, child_end = -1, our_end = -1;
 	int pair[2];
 	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) != 0)
@@ -56,6 +56,7 @@ bool box_build(struct box *b, int upload_)
 				.listener = b->kind == BOX_WORK,
 				.probe = b->probe,
 				.upload = upload,
+				.keys = keys,
 				.result = b->result,
 				.control = reader,
 				.build = child_end};
@@ -79,13 +80,6 @@ bool box_build(struct box *b, int upload_)
 	}
 	steal_fd(&our_end);
 	return true;
-}
-
-static void finish(struct box *b)
-{
-	int fd = b->build.fd;
-	loop_drop(b->all->loop, &b->build);
-	close(fd);
 }
 
 /* A note of what; false: the conversation is over. */
@@ -124,16 +118,14 @@ void box_build_read(void *box, uint32_t events)
 		return;
 	if (n == (ssize_t)sizeof note) {
 		bool more = take(b, &note, fds, nfds);
-		for (int i = 0; i < nfds; i++)
-			if (fds[i] >= 0)
-				close(fds[i]);
+		chan_close_fds(fds, nfds);
 		if (more)
 			return;
-		finish(b);
+		loop_drop(b->all->loop, &b->build);
 		box_destroy(b);
 		return;
 	}
-	finish(b); /* the end: exec closed it, or the child is dead */
+	loop_drop(b->all->loop, &b->build); /* the end: exec closed it, or the child is dead */
 	if (b->executing && b->failed == STEP_NONE)
 		box_is_alive(b);
 	else

@@ -28,7 +28,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { FD_BUILD = BOX_FD_CGROUP_END + 1, FD_SPARE = 64, PIDTYPE_TGID = 1 };
+enum { FD_BUILD = BOX_FD__FIRST_FREE, FD_SPARE = 64, PIDTYPE_TGID = 1 };
 
 static void fail(const struct box_plan *p, enum step step) __attribute__((noreturn));
 static void fail(const struct box_plan *p, enum step step)
@@ -105,6 +105,7 @@ static bool arrange(struct box_plan *p, const int *agent, int n)
 		from[BOX_FD_CPU + i] = agent[i];
 	for (int i = BOX_FD_CPU + n; i < FD_BUILD; i++)
 		from[i] = -1;
+	from[BOX_FD_KEYS] = p->keys;
 	from[FD_BUILD] = p->build;
 	for (int i = 0; i <= FD_BUILD; i++) /* out of the way of each other first */
 		if (from[i] >= 0 && (from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_SPARE)) < 0)

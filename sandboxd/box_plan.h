@@ -40,7 +40,7 @@ struct box_plan {
 	struct box_limits limits;
 	bool listener; /* a work box */
 	bool probe;    /* at start: build everything, run nothing */
-	int upload, result, control, build;
+	int upload, keys, result, control, build;
 };
 
 /* One note from the child to sandboxd, on the build socket. */

@@ -159,8 +159,7 @@ static bool start(struct app *app, struct child *c)
 static void forget(struct app *app, struct child *c)
 {
 	monitor_close(&c->from);
-	if (c->pidfd >= 0)
-		close(steal_fd(&c->pidfd));
+	chan_close_fds(&c->pidfd, 1);
 	c->pid = 0;
 	cg_daemon_kill(&app->boxes.cg, c->row->name); /* what it started */
 }

@@ -4,6 +4,7 @@
 #include "lib/die.h"
 #include <errno.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 bool loop_open(struct loop *l)
 {
@@ -23,8 +24,10 @@ bool loop_add(struct loop *l, struct source *s, int fd, uint32_t events, void (*
 
 void loop_drop(struct loop *l, struct source *s)
 {
-	if (s->fd >= 0)
-		epoll_ctl(l->epoll, EPOLL_CTL_DEL, s->fd, NULL);
+	if (s->fd < 0)
+		return;
+	epoll_ctl(l->epoll, EPOLL_CTL_DEL, s->fd, NULL);
+	close(s->fd);
 	s->fd = -1;
 }
 

@@ -21,7 +21,7 @@ struct loop {
 bool loop_open(struct loop *l);
 /* Watches fd (EPOLLIN, EPOLLOUT ...). The source must stay where it is until dropped. False with errno. */
 bool loop_add(struct loop *l, struct source *s, int fd, uint32_t events, void (*ready)(void *, uint32_t), void *owner);
-/* Forgets the source; its descriptor stays the caller's. */
+/* Forgets the source and closes its descriptor. */
 void loop_drop(struct loop *l, struct source *s);
 /* Waits for one event until `until` (timer_ms; 0: for ever) and runs its function. */
 void loop_once(struct loop *l, uint64_t until);

@@ -17,11 +17,8 @@ enum { BUFFER = 4 << 20 }; /* thousands of messages; a child that leaves more un
 
 void monitor_close(struct sbx_from *from)
 {
-	int fd = from->source.fd;
-	if (fd < 0)
-		return;
-	loop_drop(&from->app->loop, &from->source);
-	close(fd);
+	if (from->source.fd >= 0) /* it has an app only then */
+		loop_drop(&from->app->loop, &from->source);
 }
 
 void monitor_fail(struct sbx_from *from, const char *why)

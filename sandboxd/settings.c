@@ -221,6 +221,23 @@ static void read_secrets(const struct settings *c, const struct given *g)
 	}
 }
 
+int settings_keys(const struct given *g, const char *agent)
+{
+	struct settings now = {.nsecrets = 0};
+	char path[512], role[140];
+	snprintf(path, sizeof path, "%s/secrets", place_dir(PLACE_SYSCONF));
+	snprintf(role, sizeof role, "agent/%s", agent);
+	own_fd int dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), keys = bundle_new("secrets");
+	const char *why = keys >= 0 && decode(&now, g->conf) ? NULL : "cannot be passed on";
+	for (uint32_t i = 0; i < now.nsecrets && why == NULL; i++)
+		if (strcmp(now.secrets[i].role, role) == 0)
+			why = copy_secret(dir, &now.secrets[i], keys);
+	if (why != NULL)
+		log_error("a key of agent %s %s", agent, why);
+	free(now.storage);
+	return why == NULL && bundle_seal(keys) ? steal_fd(&keys) : -1;
+}
+
 bool given_open(struct given *g)
 {
 	bool ok = (g->conf = bundle_new("pinfold-conf")) >= 0;

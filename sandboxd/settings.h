@@ -26,6 +26,8 @@ bool given_open(struct given *g);
 void given_close(struct given *g);
 /* Reads the files into s and g, or ends the program with what is wrong. */
 void settings_load(struct settings *s, const struct given *g);
+/* Reads, now, the keys of an agent's boxes (SECRET's role "agent/NAME") as they are given. -1 after logging. */
+int settings_keys(const struct given *g, const char *agent);
 /* NULL: there is none of that name. */
 const struct cf_role *settings_role(const struct settings *s, const char *name);
 #endif

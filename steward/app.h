@@ -155,6 +155,7 @@ struct app {
 	size_t nruns;
 	struct stray *strays;
 	size_t nstrays;
+	struct proving *proving; /* proof.c's own; NULL: no agent has to be looked at */
 };
 
 struct run *app_run(const struct app *app, const char *run);

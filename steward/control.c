@@ -8,6 +8,7 @@
 #include "lib/chan.h"
 #include "lib/die.h"
 #include "lib/place.h"
+#include "steward/proof.h"
 #include "steward/run.h"
 #include "steward/tell.h"
 #include <errno.h>
@@ -45,8 +46,8 @@ void control_start(struct app *app)
 		control_read(app);
 }
 
-void control_spawn(struct app *app, const struct run *r, enum box_kind kind, uint32_t wall_seconds, int upload,
-		   int result)
+static void spawn(struct app *app, const struct run *r, enum box_kind kind, uint32_t wall_seconds, const char *keys_of,
+		  int upload, int result)
 {
 	uint8_t frame[SBX_MAX_SPAWN];
 	struct sbx_spawn m = {.run = r->run,
@@ -56,9 +57,21 @@ void control_spawn(struct app *app, const struct run *r, enum box_kind kind, uin
 			      .memory_bytes = r->agent->memory_bytes,
 			      .pids = r->agent->pids,
 			      .workspace_bytes = r->agent->workspace_bytes,
-			      .workspace_inodes = r->agent->workspace_inodes};
+			      .workspace_inodes = r->agent->workspace_inodes,
+			      .agent = keys_of};
 	int fds[] = {upload, result};
 	send_packet(app, frame, sbx_put_spawn(frame, sizeof frame, 0, &m), fds, 2);
+}
+
+void control_spawn(struct app *app, const struct run *r, enum box_kind kind, uint32_t wall_seconds, int upload,
+		   int result)
+{
+	spawn(app, r, kind, wall_seconds, kind == BOX_WORK && r->agent->env_mode ? r->agent->name : "", upload, result);
+}
+
+void control_spawn_test(struct app *app, const struct run *r, uint32_t wall_seconds, int upload, int result)
+{
+	spawn(app, r, BOX_WORK, wall_seconds, "", upload, result);
 }
 
 void control_kill(struct app *app, const char *run, enum box_kind kind, uint32_t grace_ms)
@@ -135,6 +148,16 @@ union any {
 	struct sbx_listed listed;
 };
 
+/* A box of a self-test is of no run. */
+static bool proven_by(struct app *app, uint16_t number, const union any *m)
+{
+	return number == SBX_SPAWNED   ? proof_spawned(app, m->spawned.run)
+	       : number == SBX_REFUSED ? proof_refused(app, &m->refused)
+	       : number == SBX_EXITED  ? proof_exited(app, m->exited.run)
+	       : number == SBX_GONE    ? proof_gone(app, m->gone.run)
+				       : false;
+}
+
 static bool kind_ok(uint8_t kind)
 {
 	return kind == BOX_WORK || kind == BOX_CHECK;
@@ -153,25 +176,26 @@ static bool take(struct app *app, uint16_t number, const uint8_t *frame, size_t 
 	case SBX_SPAWNED:
 		if (!sbx_get_spawned(frame, n, &m.spawned) || !kind_ok(m.spawned.kind))
 			return false;
-		if ((r = app_run(app, m.spawned.run)) != NULL)
+		if (!proven_by(app, number, &m) && (r = app_run(app, m.spawned.run)) != NULL)
 			run_spawned(app, r, (enum box_kind)m.spawned.kind);
 		return true;
 	case SBX_REFUSED:
 		if (!sbx_get_refused(frame, n, &m.refused) || !kind_ok(m.refused.kind))
 			return false;
-		if ((r = app_run(app, m.refused.run)) != NULL)
+		if (!proven_by(app, number, &m) && (r = app_run(app, m.refused.run)) != NULL)
 			run_refused(app, r, (enum box_kind)m.refused.kind, m.refused.code, m.refused.detail);
 		return true;
 	case SBX_EXITED:
 		if (!sbx_get_exited(frame, n, &m.exited) || !kind_ok(m.exited.kind))
 			return false;
-		if ((r = app_run(app, m.exited.run)) != NULL)
+		if (!proven_by(app, number, &m) && (r = app_run(app, m.exited.run)) != NULL)
 			run_exited(app, r, &m.exited);
 		return true;
 	case SBX_GONE:
 		if (!sbx_get_gone(frame, n, &m.gone) || !kind_ok(m.gone.kind))
 			return false;
-		gone(app, &m.gone);
+		if (!proven_by(app, number, &m))
+			gone(app, &m.gone);
 		return true;
 	case SBX_BOX:
 		if (!sbx_get_box(frame, n, &m.box) || !kind_ok(m.box.kind))

@@ -13,6 +13,8 @@ void control_drain(struct app *app);
 /* Descriptors stay the caller's. */
 void control_spawn(struct app *app, const struct run *r, enum box_kind kind, uint32_t wall_seconds, int upload,
 		   int result);
+/* The same of a work box that gets no keys: those of a self-test are in its upload. */
+void control_spawn_test(struct app *app, const struct run *r, uint32_t wall_seconds, int upload, int result);
 void control_kill(struct app *app, const char *run, enum box_kind kind, uint32_t grace_ms);
 /* The clock of the work box's wall time stands, its agent is frozen; or both go on. */
 void control_pause(struct app *app, const char *run, bool stands, bool frozen);

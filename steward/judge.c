@@ -109,6 +109,12 @@ static void compare(struct verdict *d, const struct judge_rules *rules, const st
 {
 	if (after != NULL && after->type == ENTRY_DIRECTORY)
 		after = NULL;
+	if (after != NULL &&
+	    after->type == ENTRY_CREDENTIAL) { /* whatever file it is: the key may be known to others */
+		d->seen++;
+		fault(d, ERR_CREDENTIAL_IN_RESULT, after);
+		return;
+	}
 	if (after != NULL && (after->type == ENTRY_LINK || after->type == ENTRY_OTHER)) {
 		d->seen++;
 		fault(d, ERR_SANDBOX_CHANGED_FILES_MISMATCH, after);

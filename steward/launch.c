@@ -12,6 +12,7 @@
 #include "lib/own.h"
 #include "lib/token.h"
 #include "steward/pack.h"
+#include "steward/proof.h"
 #include "steward/run.h"
 #include "steward/tell.h"
 #include "steward/wait.h"
@@ -65,6 +66,7 @@ static int work_bundle(const struct app *app, const struct run *r)
 	pack_request(fd, r, app->conf->global.gateway_port, &ok);
 	pack_tokens(fd, r, app->run_key, &ok);
 	pack_files(fd, r, app->conf->global.gateway_port, &ok);
+	pack_keys(fd, r->agent, NULL, !proof_odd(app, r->agent->name), &ok);
 	pack_agent(fd, r, app->conf->global.gateway_port, &ok);
 	pack_go(fd, BOX_WORK, &ok);
 	return ok && bundle_seal(fd) ? steal_fd(&fd) : -1;
@@ -80,6 +82,8 @@ static enum err prepare(struct app *app, struct run *r, int request_fd, const ch
 		return ERR_AGENT_NOT_ALLOWED;
 	if (r->conf_tenant == NULL)
 		return ERR_TENANT_NOT_FOUND;
+	if (!conf_env_allowed(app->conf, r->conf_tenant, r->agent)) /* it was taken back while the run waited */
+		return ERR_ENV_CREDENTIALS_NOT_ALLOWED;
 	if (conf_profile(app->conf, r->profile) == NULL)
 		return ERR_CREDENTIAL_UNAVAILABLE;
 	enum err e = request_read(&r->rq, request_fd);
@@ -187,6 +191,6 @@ void launch_queued(struct app *app)
 	expire(app);
 	/* A stray box holds a slot until sandboxd says that it is gone. */
 	while (app->launch_at == 0 && app->nruns < MAX_RUNS && (most == 0 || app->nruns < most) &&
-	       app->nruns + app->nstrays < app->slots && queue_take(&app->queue, may_start, app, &w))
+	       app->nruns + app->nstrays + proof_boxes(app) < app->slots && queue_take(&app->queue, may_start, app, &w))
 		start(app, &w);
 }

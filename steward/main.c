@@ -22,6 +22,7 @@
 #include "steward/app.h"
 #include "steward/control.h"
 #include "steward/launch.h"
+#include "steward/proof.h"
 #include "steward/run.h"
 #include "steward/sweep.h"
 #include "steward/tell.h"
@@ -72,6 +73,7 @@ static void taken(void *arg, struct held *now, struct held *before)
 	app.run_key = key_of(now);
 	secrets_wipe(&before->secrets);
 	app.expire_at = app.launch_at = 0;
+	proof_begin(&app);
 }
 
 static void read_conf(void)
@@ -135,6 +137,8 @@ static int patience(void)
 			at = app.store_quiet_until;
 		due = at < due ? at : due;
 	}
+	if (proof_due(&app) != 0 && proof_due(&app) < due)
+		due = proof_due(&app);
 	if (tell_due(&app) != 0 && tell_due(&app) < due)
 		due = tell_due(&app);
 	if (due <= now)
@@ -185,10 +189,12 @@ int main(void)
 		fatal("cannot confine this process: %m");
 	open_store();
 	control_start(&app);
+	proof_begin(&app);
 	log_info("ready, %u boxes, %zu of before", app.slots, app.nstrays);
 	for (;;) {
 		(void)tell_all(&app);
 		tell_figures(&app);
+		proof_tick(&app, timer_ms());
 		sweep(&app, timer_ms());
 		tick();
 		launch_queued(&app);

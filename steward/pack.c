@@ -75,6 +75,8 @@ void pack_tokens(int out, const struct run *r, const struct secret *key, bool *o
 	}
 }
 
+enum { WORD_BYTES = 9900 }; /* of an environment's word in bundle.msg, with a variable's name before it */
+
 /* {model} {gateway_url} {gateway_root} {run_id} {instruction} in a profile's words; any other brace stays as it is, and
  * none is looked for in what was put in. */
 static const char *expand(struct arena *a, const char *text, const struct run *r, unsigned gateway_port)
@@ -125,6 +127,57 @@ void pack_files(int out, const struct run *r, unsigned gateway_port, bool *ok)
 	}
 }
 
+/* An inline configuration with its {file:NAME} led to where that file lies. Keys are not known here. */
+static const char *lead(struct arena *a, const struct cf_agent *agent, const struct conf_key *keys)
+{
+	own_buf struct buf out;
+	const char *text = agent->inline_config;
+	buf_init(&out, WORD_BYTES);
+	for (struct conf_reference r; (r = conf_reference(text)).at != NULL; text = r.at + r.n) {
+		bool key = false;
+		for (uint32_t i = 0; i < agent->credentials_n; i++)
+			key = key || strcmp(keys[i].variable, r.name) == 0;
+		buf_add(&out, text, (size_t)(r.at - text));
+		if (r.file)
+			buf_addf(&out, "{file:/workspace/%s%s}", key ? CONF_KEY_FILE : "", r.name);
+		else
+			buf_add(&out, r.at, r.n);
+	}
+	buf_adds(&out, text);
+	return buf_failed(&out) ? NULL : arena_dup(a, (const char *)out.p, out.n);
+}
+
+/* NAME=text of the inline configuration; NULL: no memory, or it has grown too long. */
+static const char *inline_config(struct arena *a, const struct run *r, unsigned gateway_port)
+{
+	struct conf_key keys[CONF_KEYS];
+	if (conf_keys(r->agent, keys) != NULL)
+		return NULL;
+	const char *text = lead(a, r->agent, keys);
+	text = text != NULL ? expand(a, text, r, gateway_port) : NULL;
+	return text != NULL ? arena_printf(a, "%s=%s", r->agent->inline_variable, text) : NULL;
+}
+
+void pack_keys(int out, const struct cf_agent *agent, const struct pack_key *made_up, bool plain, bool *ok)
+{
+	struct conf_key keys[CONF_KEYS];
+	*ok = *ok && conf_keys(agent, keys) == NULL;
+	for (uint32_t i = 0; *ok && i < agent->credentials_n; i++) {
+		uint8_t frame[BN_MAX_CREDENTIAL];
+		char file[sizeof CONF_KEY_FILE + sizeof keys[i].variable];
+		snprintf(file, sizeof file, CONF_KEY_FILE "%.64s", keys[i].variable);
+		struct bn_credential m = {.secret = keys[i].secret,
+					  .variable = keys[i].file ? "" : keys[i].variable,
+					  .file = keys[i].file ? file : "",
+					  .plain = plain};
+		if (made_up != NULL) {
+			m.made_up = made_up->unset ? 2 : 1;
+			m.value = made_up->value;
+		}
+		add(out, frame, bn_put_credential(frame, sizeof frame, 0, &m), ok);
+	}
+}
+
 void pack_agent(int out, const struct run *r, unsigned gateway_port, bool *ok)
 {
 	own_arena struct arena words;
@@ -141,6 +194,8 @@ void pack_agent(int out, const struct run *r, unsigned gateway_port, bool *ok)
 		*ok = (m.argv[i] = expand(&words, r->agent->argv[i], r, gateway_port)) != NULL && *ok;
 	for (uint32_t i = 0; i < m.env_n; i++)
 		*ok = (m.env[i] = expand(&words, r->agent->env[i], r, gateway_port)) != NULL && *ok;
+	if (*ok && r->agent->inline_variable[0] != '\0')
+		*ok = (m.env[m.env_n++] = inline_config(&words, r, gateway_port)) != NULL;
 	if (frame != NULL && *ok)
 		add(out, frame, bn_put_agent(frame, BN_MAX_AGENT, 0, &m), ok);
 	else

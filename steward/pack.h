@@ -11,6 +11,14 @@ void pack_tokens(int out, const struct run *r, const struct secret *key, bool *o
 /* The profile's own files, below the agent's home. */
 #define PACK_HOME "home"
 void pack_files(int out, const struct run *r, unsigned gateway_port, bool *ok);
+/* What a self-test is given in the place of each key. */
+struct pack_key {
+	bool unset;
+	struct wire_bytes value;
+};
+/* The names of the agent's keys; made_up NULL: the real ones, which sandboxd passes on. plain: others than those that a
+ * configuration cannot take for anything else are refused. */
+void pack_keys(int out, const struct cf_agent *agent, const struct pack_key *made_up, bool plain, bool *ok);
 void pack_agent(int out, const struct run *r, unsigned gateway_port, bool *ok);
 /* REMOVED... CHANGED... from the judge's frames. */
 void pack_changes(int out, const struct run *r, bool *ok);

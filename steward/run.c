@@ -21,6 +21,7 @@
 #include "steward/control.h"
 #include "steward/flags.h"
 #include "steward/launch.h"
+#include "steward/proof.h"
 #include "steward/settle.h"
 #include "steward/tell.h"
 #include "steward/verdict.h"
@@ -161,9 +162,26 @@ static void lacks(struct app *app, struct run *r, const char *what, enum reason 
 	run_settle(app, r);
 }
 
+/* True: the box of an agent with real keys has to wait, or there will be none, for its self-test. */
+static bool unproven(struct app *app, struct run *r)
+{
+	enum proof_state proof = proof_of(app, r->agent->name);
+	if (proof == PROOF_FAILED) {
+		run_fail(r, ERR_AGENT_NOT_PROVEN, REASON_NOT_STARTED);
+		run_settle(app, r);
+	} else if (proof == PROOF_ON) {
+		r->again = timer_ms() + RETRY_STORE;
+		r->spawn_until = r->again + WAIT_CAPACITY;
+		r->deadline = r->allowed = r->again + WAIT_ANSWER;
+	}
+	return proof == PROOF_FAILED || proof == PROOF_ON;
+}
+
 static void spawn(struct app *app, struct run *r)
 {
 	enum box_kind kind = steps[r->step].kind;
+	if (kind == BOX_WORK && unproven(app, r))
+		return;
 	/* sandboxd keeps no account of waiting: it is told the most that there can be. */
 	uint32_t wall = BACKSTOP_SECONDS + (kind == BOX_WORK ? r->wall_seconds + (uint32_t)(r->wait_left / 1000)
 							     : launch_check_seconds(r));

@@ -9,6 +9,7 @@
 #include "lib/die.h"
 #include "lib/lack.h"
 #include "lib/num.h"
+#include "steward/proof.h"
 #include "steward/run.h"
 #include "steward/tell.h"
 #include "steward/wait.h"
@@ -129,6 +130,7 @@ static void subscribe(struct app *app)
 	enum err e = tell_heard(app, st_call_subscribe(app->subscription, &m, NULL, &answer, NULL));
 	app->subscribed = e == ERR_OK;
 	app->figures_due = true; /* it may be another store */
+	proof_tell_again(app);
 	if (e == ERR_OK) {
 		app->resync_at = timer_ms(); /* what happened in between is in the store */
 	} else {

@@ -144,7 +144,7 @@ static enum err result_frame(struct result_state *st, const uint8_t *frame, size
 		st->ran = true;
 		return ERR_OK;
 	case BN_ENTRY:
-		if (!bn_get_entry(frame, n, &entry) || entry.type < ENTRY_FILE || entry.type > ENTRY_UNREADABLE)
+		if (!bn_get_entry(frame, n, &entry) || entry.type < ENTRY_FILE || entry.type > ENTRY_CREDENTIAL)
 			return ERR_SANDBOX_RESULT_INVALID;
 		/* A file that was not read whole must not pass as a shorter one. */
 		if (entry.type == ENTRY_FILE && entry.size != entry.content.n)

@@ -9,7 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum entry_type { ENTRY_FILE = 1, ENTRY_DIRECTORY, ENTRY_LINK, ENTRY_OTHER, ENTRY_TOO_LARGE, ENTRY_UNREADABLE };
+enum entry_type {
+	ENTRY_FILE = 1,
+	ENTRY_DIRECTORY,
+	ENTRY_LINK,
+	ENTRY_OTHER,
+	ENTRY_TOO_LARGE,
+	ENTRY_UNREADABLE,
+	ENTRY_CREDENTIAL
+};
 enum { TREE_FILES = 4096, TREE_BYTES = 32000000 };
 
 struct tree_file {

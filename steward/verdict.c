@@ -74,7 +74,8 @@ static void broken(struct run *r, const struct bn_broken *m)
 	const char *text = buf_cstr(&detail);
 	log_warn("run %s: the box could not work: %s", r->run, text != NULL ? text : "");
 	enum err e = err_find(err_code((enum err)m->code));
-	run_fail(r, e == ERR_OK ? ERR_SANDBOX_SETUP_FAILED : e, REASON_SANDBOX_SETUP_FAILED);
+	run_fail(r, e == ERR_OK ? ERR_SANDBOX_SETUP_FAILED : e,
+		 e == ERR_CREDENTIAL_UNAVAILABLE ? REASON_NOT_STARTED : REASON_SANDBOX_SETUP_FAILED);
 }
 
 /* Finds the one frame of the given number; false if there is none, or more than one, or it is malformed. */

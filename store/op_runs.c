@@ -131,6 +131,7 @@ static enum err op_run_create(struct txn *t, const struct st_run_create *m, int 
 		struct rec_run r = {.state = RUN_QUEUED,
 				    .phase = PHASE_WAITING,
 				    .agent = m->agent,
+				    .env_mode = m->env_mode,
 				    .profile = m->profile,
 				    .provider = m->provider,
 				    .model = m->model,
@@ -198,7 +199,8 @@ static enum err op_run_get(struct txn *t, const struct st_run_get *m, int *fds, 
 				.verification = r.verification,
 				.artifacts = r.artifacts,
 				.last_sequence = r.last_sequence,
-				.approvals = r.approvals};
+				.approvals = r.approvals,
+				.env_mode = r.env_mode};
 	return ERR_OK;
 }
 ST_OP(run_get, run_is, 0, 1)

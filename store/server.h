@@ -98,6 +98,7 @@ struct server {
 	uint32_t retry_after;       /* of the refusal that is being answered; 0: not known */
 	uint64_t refused[REFUSALS]; /* since the start, by enum err */
 	struct told told[METRIC_BY__COUNT];
+	struct told proofs; /* of op_proofs.c */
 	uint8_t frame[ST_MAXFRAME], in[ST_MAXFRAME + 1], page[STORE_PAGE];
 };
 

@@ -164,7 +164,7 @@ int rig_spawn(struct rig *r, const char *run, uint8_t kind, const struct box_lim
 	*t = (struct rig_told){.listener = -1};
 	snprintf(t->run, sizeof t->run, "%s", run);
 	int ours = fcntl(result, F_DUPFD_CLOEXEC, 3);
-	box_spawn(&r->boxes, 1, run, "tenant", kind, l, upload, result);
+	box_spawn(&r->boxes, 1, run, "tenant", kind, l, upload, result, -1);
 	return ours;
 }
 

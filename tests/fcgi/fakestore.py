@@ -194,7 +194,7 @@ class Store:
             by, request, key = r.str(), r.str(), r.str()
             blobs = [r.bytes() or os.pread(fd, 10 << 20, 0) for fd in fds]
             self.vouch(r.str(), r.bytes(), tenant)
-            title = r.str()
+            title, env_mode = r.str(), r.u8()
             body = hashlib.sha256(blobs[0]).digest()
             if key and (tenant, key) in self.keys:
                 known, was = self.keys[tenant, key]
@@ -207,7 +207,7 @@ class Store:
             self.runs[tenant, run] = dict(
                 tenant=tenant, run=run, agent=agent, profile=profile, provider=provider, model=model, steps=steps,
                 wall=wall, wait=wait, most=most, state=QUEUED, phase=0, cancel=0, created=now, updated=now,
-                summary=blobs[0], upload=blobs[1], artifacts={}, by=by, print=print_, title=title,
+                summary=blobs[0], upload=blobs[1], artifacts={}, by=by, print=print_, title=title, env_mode=env_mode,
                 events=[(1, now, "e-1", "run.queued", b"{}")])
             return 21, Writer().u8(QUEUED).u8(0).u8(1).str(run), []
         if number == 22:
@@ -225,7 +225,7 @@ class Store:
             w.bytes(b'[{"name":"check-1","argv":["git","diff","--check"],"ok":true,"exitCode":0,"durationSeconds":1}]' if ended else b"")
             w.u32(sum(1 << ARTIFACTS.index(n) for n in x["artifacts"])).u64(len(x["events"]))
             small = len(x["summary"]) <= 16000
-            return 23, w.bytes(x["summary"] if small else b"").u32(len(x.get("asked", []))), [memfd(b"" if small else x["summary"])]
+            return 23, w.bytes(x["summary"] if small else b"").u32(len(x.get("asked", []))).u8(x["env_mode"]), [memfd(b"" if small else x["summary"])]
         if number == 24:
             tenant, states, before, before_run, limit = r.str(), r.u32(), r.u64(), r.str(), r.u16()
             all_ = sorted((x for k, x in self.runs.items() if k[0] == tenant and (not states or states >> x["state"] & 1)),

@@ -29,6 +29,11 @@ def configuration(run_dir, **o):
     add("AGENT", name="builtin", argv=["/opt/pinfold/pinfold-agent"], policy="strict", model_token_file=".pinfold-run-token",
         event_token_file=".pinfold-event-token", approval_token_file=".pinfold-approval-token", memory_bytes=512 << 20,
         pids=256, workspace_bytes=256 << 20, workspace_inodes=65536, output_bytes=200000, extra_requests=2)
+    # Real keys in its box, for which nobody here has given his word.
+    for role in ("gateway", "agent/keyed"):
+        add("SECRET", name="key", role=role)
+    add("AGENT", name="keyed", argv=["/bin/true"], policy="strict", env_mode=True, credentials=["KEY=key"], token_wire=True,
+        memory_bytes=512 << 20, pids=256, workspace_bytes=256 << 20, workspace_inodes=65536, output_bytes=200000, extra_requests=2)
     add("END")
     return b"".join(struct.pack(">I", len(f)) + f for f in out)
 

@@ -48,6 +48,7 @@ def create():
     check("the upload holds the files", b"calc.py" in x["upload"] and "x = \u20ac\n".encode() in x["upload"])
     check("a device may not create", refused(ask(rig.path, request("POST", "/v1/runs", rig.device, json.dumps(BODY).encode())), 403, "forbidden"))
     n = len(rig.store.runs)
+    check("an agent with real keys needs two words", refused(post("/v1/runs", dict(BODY, agent="keyed")), 403, "env_credentials_not_allowed"))
     post("/v1/runs", dict(BODY, checks=[]))
     check("a refused request reaches no store", len(rig.store.runs) == n)
     return run
