@@ -186,16 +186,24 @@ static struct call *call_of(struct acp *a, const char *id, bool make)
 	return c;
 }
 
+static bool is_text(const struct json *object, const char *key, bool needed)
+{
+	const struct json *v = json_get(object, key);
+
+	return v == NULL || v->type == JSON_NULL ? !needed : v->type == JSON_STRING;
+}
+
 /* Everything on which it depends, in words that no title can stand for: the command, then all that it was given, then
- * what would be changed. */
+ * what would be changed. What is not of the usual form is shown as it is. */
 static void show(struct buf *out, const struct json *call)
 {
 	const struct json *raw = inner(call, "rawInput"), *content = inner(call, "content");
 	const char *command = text_of(raw, "command");
+	bool object = raw != NULL && raw->type == JSON_OBJECT;
 
 	if (*command != '\0')
 		buf_addf(out, "%s\n", command);
-	if (raw != NULL && raw->type == JSON_OBJECT && raw->count > (*command != '\0' ? 1u : 0u)) {
+	if (object ? raw->count > (*command != '\0' ? 1u : 0u) : raw != NULL && raw->type != JSON_NULL) {
 		json_write(out, raw);
 		buf_addc(out, '\n');
 	}
@@ -203,8 +211,12 @@ static void show(struct buf *out, const struct json *call)
 	     c = c->next) {
 		if (strcmp(text_of(c, "type"), "diff") != 0)
 			continue;
-		buf_addf(out, "file %s\n--- before\n%s\n--- after\n%s\n", text_of(c, "path"), text_of(c, "oldText"),
-			 text_of(c, "newText"));
+		if (!is_text(c, "path", true) || !is_text(c, "oldText", false) || !is_text(c, "newText", true)) {
+			json_write(out, c);
+			buf_addc(out, '\n');
+		} else
+			buf_addf(out, "file %s\n--- before\n%s\n--- after\n%s\n", text_of(c, "path"),
+				 text_of(c, "oldText"), text_of(c, "newText"));
 	}
 }
 
@@ -219,6 +231,9 @@ static void remember(struct acp *a, const struct json *call)
 	struct buf now;
 	buf_init(&now, PREVIEW);
 	show(&now, call);
+	/* What is too large to be shown must not leave what was said before in its place: then nothing is shown. */
+	if (buf_failed(&now))
+		buf_reset(&c->shown);
 	if (now.n > 0 && !buf_failed(&now)) {
 		buf_free(&c->shown);
 		c->shown = now;

@@ -212,6 +212,23 @@ answer(m, stopReason="end_turn")
           [("file a.py\n--- before\none\n--- after\ntwo\n", "modify")], seen("approval.requested"))
 
 
+def shown_is_done():
+    """What was said of a call before does not stand for a question that says something else, or more than can be shown."""
+    before = "m = meet()\nupdate(sessionUpdate='tool_call', toolCallId='t1', kind='execute', rawInput={'command': 'ls'})\n"
+    after = "update(sessionUpdate='agent_message_chunk', content={'type': 'text', 'text': json.dumps(said)})\nanswer(m, stopReason='end_turn')\n"
+    for call, want, shown in (
+            ("{'toolCallId': 't1', 'rawInput': {'command': 'rm -rf /; ' + 'x' * 300000}}", "stay", []),
+            ("{'toolCallId': 't1', 'content': [{'type': 'diff', 'path': 'a', 'newText': 'y' * 300000}]}", "stay", []),
+            ("{'toolCallId': 't1', 'rawInput': 'rm -rf /'}", "go", ['"rm -rf /"\n']),
+            ("{'toolCallId': 't1', 'rawInput': ['rm', '-rf']}", "go", ['["rm","-rf"]\n']),
+            ("{'toolCallId': 't1', 'content': [{'type': 'diff', 'path': 'a', 'newText': ['b']}]}", "go", ['{"type":"diff","path":"a","newText":["b"]}\n']),
+            ("{'toolCallId': 't1', 'rawInput': None}", "go", ["ls\n"])):
+        Gateway.answers = ["allow_once"]
+        _, claim, _, err = run("acp", ACP + before + f"said = ask({call})\n" + after)
+        check(f"what is shown is what is done: {call[:70]}", json.loads(claim["summary"])["optionId"] == want and
+              [q["preview"] for q in seen("approval.requested")] == shown, (claim, seen("approval.requested"), err))
+
+
 def options():
     for rows, want in (
             ([("forever", "allow_always"), ("x", "reject_once")], "cancelled"),
@@ -306,7 +323,7 @@ def use():
         check(f"wrong use: {words}", r.returncode == 2 and "usage" in r.stderr, r)
 
 
-for f in (acp_course, acp_ends, questions, nothing_shown, options, stopped, speakers, unheard, use):
+for f in (acp_course, acp_ends, questions, nothing_shown, shown_is_done, options, stopped, speakers, unheard, use):
     try:
         f()
     except Exception as e:
