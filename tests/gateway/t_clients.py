@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""The official openai and @anthropic-ai/sdk clients pass their calls through the gateway unchanged, and stop where it says so.
+
+Needs root, node and npm (or packages that were fetched before). Part of the long list: tools/ci clients.
+"""
+import json
+import os
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from cases_common import *  # noqa: E402,F403
+from npm import npm  # noqa: E402
+from rig import *  # noqa: E402,F403
+
+PACKAGES = (("openai", "6.49.0"), ("@anthropic-ai/sdk", "0.68.0"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def main(top, models):
+    folders = []
+    for name, version in PACKAGES:
+        folder, wrong = npm(name, version)
+        check(folder is not None, wrong)
+        folders.append(os.path.abspath(folder) if folder else "")
+    if counts["failed"]:
+        return
+    model = Model(top, "main", SCENARIO, "--expect-key-env", "EXPECTED_KEY")
+    models.append(model)
+    rig = Rig(top)
+    rig.tell("secret", "signing", RUN_SECRET)
+    rig.tell("secret", "key", KEY)
+    rig.tell("provider", "p-main", model.url, model.ca, "key", 0)
+    rig.tell("provider", "p-anth", model.url, model.ca, "key", 0, "anthropic")
+    rig.tell("profile", "main", "p-main", MODEL)
+    rig.tell("profile", "anth", "p-anth", "m-anth")
+    rig.tell("agent", "open", "agent", 0, 0, 4000, 3)
+    rig.start()
+
+    def ask(what, run, token=None):
+        done = subprocess.run(["node", os.path.join(HERE, "clients.mjs"), *folders, "http://127.0.0.1:%d/internal" % run.port, run.model,
+                               token or run.token(), what], capture_output=True, text=True, timeout=PATIENCE)
+        try:
+            return json.loads(done.stdout)
+        except ValueError:
+            return {"broken": done.stdout + done.stderr}
+
+    runs = {"main": rig.run(40, agent="open"), "anth": rig.run(40, profile="anth", model="m-anth", agent="open")}
+    for what, profile, got in (("chat", "main", "hi"), ("parts", "main", "hi"), ("models", "main", MODEL), ("responses", "main", "hi"),
+                               ("messages", "anth", "hi"), ("bearer", "anth", "hi"), ("beta", "anth", "hi"), ("count", "anth", 42),
+                               ("claudeModels", "anth", "m-anth")):
+        same(ask(what, runs[profile]), {"got": got, "tries": 1}, what)
+    sent = [json.loads(r["body"]) for r in model.requests() if "thinking" in r["body"]]
+    same([(b["max_tokens"], b["thinking"]["budget_tokens"], "metadata" in b) for b in sent], [(4000, 3999, False)], "cap and budget")
+    same({r.get("beta") for r in model.requests() if r.get("beta")}, {"effort-2025-11-24"}, "betas")
+    used = {p: r.shown()["used"] for p, r in runs.items()}
+    same(used, {"main": 3, "anth": 4}, "units")
+    for what, profile, error, status, code in (
+            ("hosted", "main", "BadRequestError", 400, "model_field_refused"),
+            ("hostedClaude", "anth", "BadRequestError", 400, "model_field_refused"),
+            ("foreign", "main", "NotFoundError", 404, "model_not_allowed")):
+        a = ask(what, runs[profile])
+        same((a.get("error"), a.get("status"), a.get("code"), a.get("tries")), (error, status, code, 1), what)
+    same({p: r.shown()["used"] for p, r in runs.items()}, used, "refusals spend nothing")
+    for profile, what, error, status in (("main", "chat", "PermissionDeniedError", 403), ("main", "responses", "BadRequestError", 400),
+                                         ("anth", "messages", "PermissionDeniedError", 403)):
+        run = rig.run(1, profile=profile, model=runs[profile].model, agent="open")
+        same(ask(what, run).get("got"), "hi", what + ": the last unit")
+        a = ask(what, run)
+        same((a.get("error"), a.get("status"), a.get("code"), a.get("tries")), (error, status, "model_request_budget_exhausted", 1),
+             what + ": exhausted, and it stops at the first call")
+    rig.stop()
+
+
+sys.exit(alone(main))
