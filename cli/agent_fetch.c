@@ -91,6 +91,20 @@ static const char *take(struct agent_source *s, const char *url, struct taking *
 	return why;
 }
 
+/* Its address for people: without the user and password that a registry's may hold. */
+static const char *shown(const char *url)
+{
+	static char text[2048];
+	const char *host = strstr(url, "://"), *end = host != NULL ? host + 3 + strcspn(host + 3, "/") : url, *at = end;
+
+	while (host != NULL && at > host + 3 && at[-1] != '@')
+		at--;
+	if (host == NULL || at == host + 3)
+		return url;
+	snprintf(text, sizeof text, "%.*s%s", (int)(host + 3 - url), url, at);
+	return text;
+}
+
 int agent_fetch(struct agent_source *s, const struct agent_package *p)
 {
 	const char *last = strrchr(p->name, '/'), *why = "";
@@ -112,14 +126,14 @@ int agent_fetch(struct agent_source *s, const struct agent_package *p)
 			break;
 	}
 	if (why != NULL) {
-		say_wrong(url, why);
+		say_wrong(shown(url), why);
 		return -1;
 	}
 	if (!integrity_matches(file, p->integrity)) {
-		say_wrong(url, errno != 0
-				   ? strerror(errno)
-				   : "this is another file than the one that was locked: nothing of it was used. Ask "
-				     "whoever runs the registry, or name another by --registry");
+		say_wrong(shown(url),
+			  errno != 0 ? strerror(errno)
+				     : "this is another file than the one that was locked: nothing of it was used. Ask "
+				       "whoever runs the registry, or name another by --registry");
 		return -1;
 	}
 	return steal_fd(&file);

@@ -52,7 +52,8 @@ static bool take(struct agent_lock *l, char *const w[WORDS], size_t n)
 {
 	if (n == 4 && strcmp(w[0], "agent") == 0)
 		return copy(l->name, sizeof l->name, w[1]) && copy(l->version, sizeof l->version, w[2]) &&
-		       copy(l->licence, sizeof l->licence, w[3]) && id_valid(l->name) && id_valid(l->version);
+		       copy(l->licence, sizeof l->licence, w[3]) && id_valid(l->name) && id_valid(l->version) &&
+		       agent_place_valid(l->licence);
 	if (n == 2 && strcmp(w[0], "program") == 0)
 		return copy(l->program, sizeof l->program, w[1]) && agent_place_valid(l->program);
 	if (n == 2 && strcmp(w[0], "node") == 0)

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "lib/buf.h"
 #include "lib/json.h"
@@ -136,4 +137,7 @@ bool is_terminal(const char *status);
 const struct json *fetch_run(const struct cli *cli, const char *run, struct arena *a, int *status);
 /* Prints what a finished run came to; returns the exit status that belongs to it. */
 int print_outcome(const struct cli *cli, const char *run, bool with_patch);
+/* Creates the file with this text unless it exists, and says so. The name appears only when the text is whole. False
+ * after saying why not. */
+bool make_file(const char *path, mode_t mode, const void *text, size_t n);
 #endif

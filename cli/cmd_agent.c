@@ -112,6 +112,11 @@ static bool install(const struct agent_lock *l, const char *folder, const char *
 	if (!make_folder(folder))
 		return false;
 	own_fd int lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+	if (lock >= 0 && (fstat(lock, &st) != 0 || st.st_uid != 0 || (st.st_mode & 022) != 0)) {
+		say_wrong(folder, "must be root's and writable by nobody else: every sandbox runs what is there");
+		return false;
+	}
 	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0) {
 		say_wrong(folder, lock >= 0 ? "another \"pinfold agent\" is at work there" : strerror(errno));
 		return false;
@@ -165,12 +170,9 @@ static bool make_profile(const struct agent_lock *l, const struct installed *at)
 	}
 	buf_init(&b, 2 * PROFILE_MAX);
 	put_places(&b, text, at);
-	own_fd int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	bool ok = fd >= 0 && !buf_failed(&b) && write_all(fd, b.p, b.n) && fsync(fd) == 0;
+	bool ok = buf_failed(&b) ? failed(to) : make_file(to, 0644, b.p, b.n);
 	buf_free(&b);
-	if (ok)
-		fprintf(stderr, "made %s\n", to);
-	return ok || failed(to);
+	return ok;
 }
 
 /* What npm is configured for, where npm's own variable says it; an address of the machine's choice is compiled in
@@ -269,7 +271,7 @@ static int do_list(const struct cli *cli, const char *folder)
 		return EXIT_FAILED;
 	}
 	fputs(cli->json ? "{\"agents\":[" : "AGENT         VERSION       INSTALLED  PROFILE  LICENCE\n", stdout);
-	for (int i = 0; i < n; i++) {
+	for (int i = 0, told = 0; i < n; i++) {
 		struct agent_lock l;
 		found[i]->d_name[strlen(found[i]->d_name) - 5] = '\0';
 		if (agent_lock_read(&l, found[i]->d_name)) {
@@ -280,7 +282,7 @@ static int do_list(const struct cli *cli, const char *folder)
 			if (cli->json)
 				printf("%s{\"name\":\"%s\",\"version\":\"%s\",\"licence\":\"%s\",\"installed\":%s,"
 				       "\"profile\":%s,\"folder\":\"%s\"}",
-				       i > 0 ? "," : "", l.name, l.version, l.licence, at.there ? "true" : "false",
+				       told++ > 0 ? "," : "", l.name, l.version, l.licence, at.there ? "true" : "false",
 				       profile ? "true" : "false", at.folder);
 			else
 				printf("%-13s %-13s %-10s %-8s %s\n", l.name, l.version, at.there ? "yes" : "no",
@@ -302,7 +304,8 @@ int cmd_agent(struct cli *cli, int argc, char **argv)
 	for (int i = 2; i < argc; i++) {
 		if (strcmp(argv[i], "--registry") == 0 && i + 1 < argc)
 			registry = argv[++i];
-		else if (strcmp(argv[i], "--folder") == 0 && i + 1 < argc && argv[i + 1][0] == '/')
+		else if (strcmp(argv[i], "--folder") == 0 && i + 1 < argc && argv[i + 1][0] == '/' &&
+			 agent_place_valid(argv[i + 1] + 1))
 			folder = argv[++i];
 		else if (name == NULL && argv[i][0] != '-')
 			name = argv[i];
@@ -318,5 +321,6 @@ int cmd_agent(struct cli *cli, int argc, char **argv)
 		say_wrong("agent", "only root may: every sandbox runs what is installed there");
 		return EXIT_FAILED;
 	}
+	umask(022); /* every sandbox is to read it */
 	return install ? do_install(name, folder, registry_of(registry)) : do_remove(name, folder);
 }

@@ -49,8 +49,7 @@ static bool make_dir(const char *path, mode_t mode)
 	}
 }
 
-/* Creates the file with this text unless it exists. The name appears only when the text is whole. */
-static bool make_file(const char *path, mode_t mode, const void *text, size_t n)
+bool make_file(const char *path, mode_t mode, const void *text, size_t n)
 {
 	char temp[PATH_MAX];
 
@@ -59,8 +58,12 @@ static bool make_file(const char *path, mode_t mode, const void *text, size_t n)
 	snprintf(temp, sizeof temp, "%s.new", path);
 	unlink(temp);
 	own_fd int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-	if (fd < 0 || fchmod(fd, mode) != 0 || !write_all(fd, text, n) || fsync(fd) != 0 || rename(temp, path) != 0)
-		return failed(path);
+	if (fd < 0 || fchmod(fd, mode) != 0 || !write_all(fd, text, n) || fsync(fd) != 0 || rename(temp, path) != 0) {
+		(void)failed(path);
+		if (fd >= 0)
+			unlink(temp);
+		return false;
+	}
 	fprintf(stderr, "made %s\n", path);
 	return true;
 }

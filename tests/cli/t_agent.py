@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """pinfold agent install: what the lock says and nothing else, whole or not at all; the registry is one of ours."""
-import base64, hashlib, http.server, io, os, shutil, subprocess, sys, tarfile, tempfile, threading
+import base64, hashlib, http.server, io, json, os, shutil, subprocess, sys, tarfile, tempfile, threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 CLI = os.environ.get("PINFOLD_CLI_UNDER_TEST", os.path.abspath("./cli/pinfold"))
@@ -139,6 +139,42 @@ check("removed", r.returncode == 0 and not listing(), r)
 check("twice", pinfold("remove", "--folder", FOLDER, "demo").returncode == 1)
 r = pinfold("install", "demo", "--folder", FOLDER, npm_config_registry=URL)
 check("npm's own variable", r.returncode == 0, r)
+
+
+# Whatever root's own umask is, sandboxes can read it, and the parser its profile.
+os.unlink(PROFILES + "/demo.conf")
+shutil.rmtree(FOLDER)
+was = os.umask(0o077)
+r = install()
+os.umask(was)
+closed = [p for d, ds, fs in os.walk(FOLDER) for p in [d] + [os.path.join(d, f) for f in fs] if os.stat(p).st_mode & 0o004 == 0]
+check("with a strict umask", r.returncode == 0 and not closed and os.stat(PROFILES + "/demo.conf").st_mode & 0o777 == 0o644, (r, closed))
+# A disk that is full in the middle of the profile: none is left, which the next one would keep.
+os.unlink(PROFILES + "/demo.conf")
+FULL = "import resource, signal, subprocess, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); " \
+       "resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20)); sys.exit(subprocess.run(sys.argv[1:], restore_signals=False).returncode)"
+r = subprocess.run([sys.executable, "-c", FULL, CLI, "agent", "install", "--folder", FOLDER, "demo"], env={**os.environ, "PINFOLD_ROOT": ROOT},
+                   capture_output=True, text=True)
+check("a full disk leaves no half a profile", r.returncode == 1 and not os.listdir(PROFILES), (r, os.listdir(PROFILES)))
+r = pinfold("install", "--folder", FOLDER, "demo")
+check("and the next one makes it", r.returncode == 0 and "@" not in open(PROFILES + "/demo.conf").read().replace("@a", ""), r)
+# A password in the registry's address is shown to nobody.
+shutil.rmtree(FOLDER)
+for address in ("http://me:s3cret@127.0.0.1:1/npm", URL.replace("//", "//me:s3cret@")):
+    lock(LOCK.replace("1.2.3-linux", "9.9.9"))
+    r = pinfold("install", "--registry", address, "--folder", FOLDER, "demo")
+    check("the registry's password is not shown", r.returncode == 1 and "127.0.0.1" in r.stderr and "s3cret" not in r.stderr + r.stdout, r)
+lock(LOCK)
+for mode, uid in ((0o777, 0), (0o755, 65534)):
+    os.makedirs(FOLDER, exist_ok=True)
+    os.chmod(FOLDER, mode)
+    os.chown(FOLDER, uid, -1)
+    r = pinfold("install", "--registry", URL, "--folder", FOLDER, "demo")
+    check("a folder that others can change", r.returncode == 1 and "nobody else" in r.stderr and not listing(), r)
+lock("broken\n", "aaa")
+r = subprocess.run([CLI, "agent", "list", "--json"], env={**os.environ, "PINFOLD_ROOT": ROOT}, capture_output=True, text=True)
+check("a list with a broken lock is JSON", [a["name"] for a in json.loads(r.stdout)["agents"]] == ["demo"], r)
+os.unlink(DATA + "/aaa.lock")
 
 
 def refused(name, words, body=None, text=None):
