@@ -3,6 +3,7 @@
 #define CLI_ADMIN_H
 #include "gen/errors.h"
 #include "lib/ask.h"
+#include "lib/conf.h"
 #include "lib/token.h"
 
 /* A connection to stored, or NULL after saying that the service is not running. */
@@ -18,6 +19,8 @@ enum err admin_token_next(struct ask *a, const char *tenant, const char *id, uin
 struct cli;
 /* Prints the tenant's tokens. Returns the exit status. */
 int token_list(const struct cli *cli, const char *tenant);
+/* The configuration, as the daemon would read it; the caller frees. False after saying what is wrong with it. */
+bool admin_configuration(struct conf *conf);
 /* Says on standard error where the configuration names no such tenant: until it does, what is made for it is refused.
  */
 void admin_tenant_known(const char *tenant);

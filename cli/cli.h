@@ -46,6 +46,7 @@ int cmd_metrics(struct cli *cli, int argc, char **argv);
 int cmd_audit(struct cli *cli, int argc, char **argv);
 int cmd_store(struct cli *cli, int argc, char **argv);
 int cmd_secret(struct cli *cli, int argc, char **argv);
+int cmd_tenant(struct cli *cli, int argc, char **argv);
 int cmd_config(struct cli *cli, int argc, char **argv);
 int cmd_provider(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);

@@ -176,8 +176,7 @@ int cmd_metrics(struct cli *cli, int argc, char **argv)
 	return 0;
 }
 
-/* The configuration, as the daemon would read it. False after saying what is wrong with it. */
-static bool configuration(struct conf *conf)
+bool admin_configuration(struct conf *conf)
 {
 	own_fd int fd = bundle_new("pinfold-conf");
 
@@ -196,7 +195,7 @@ void admin_tenant_known(const char *tenant)
 {
 	static struct conf conf;
 
-	if (!configuration(&conf))
+	if (!admin_configuration(&conf))
 		return;
 	if (conf_tenant(&conf, tenant) == NULL) {
 		fputs("pinfold: warning: the configuration names no tenant ", stderr);

@@ -61,6 +61,7 @@ static const struct command commands[] = {
     {"provider", "list | test NAME", "the model providers, and one tiny call to one of them (root)", cmd_provider},
     {"doctor", "[--json] [--online] [--no-box] [--kill-service] [--agent PROFILE] [--list]",
      "look at everything that could be wrong here, and say what to do (root)", cmd_doctor},
+    {"tenant", "list|show NAME", "tenants of this instance: what each may, and what it has used (root)", cmd_tenant},
     {"secret",
      "list\n"
      "       pinfold secret rotate [--file FILE | --from-env NAME] NAME\n"

@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 """What a tenant may use, of a whole instance: runs an hour, model requests and tokens a day, stored bytes, profiles and agents.
 Each is told by GET /v1/limits, refused with its code and the time until there is room, and counted in the metrics."""
+import re
 from client import *
 
 ONE = {"a.py": "x = 1\n"}
@@ -108,6 +109,23 @@ def waits():
     check("another tenant waits as long as it wants", get("/v1/limits", token())[1]["run"]["maxApprovalWaitSeconds"] == 86400)
 
 
+def told():
+    """What the operator is told of it."""
+    frugal = token_of("frugal")
+    o = json.loads(operator("tenant", "show", "frugal", "--json"))
+    check("a tenant whole", o["tenant"] == "frugal" and o["known"] and o["agent"] == "script" and set(o["agents"]) == {"script", "wire"} and o["tokens"] >= 1 and
+          o["quotas"]["modelRequestsDay"] == {"most": 2, "used": 2} and o["quotas"]["modelCallsRun"] == {"most": 3} and o["quotas"]["maxApprovalWaitSeconds"] ==
+          {"most": 30} and sum(o["runs"].values()) >= 2, o)
+    packed = json.loads(operator("tenant", "show", "packed", "--json"))
+    check("what it stores", 400000 < packed["quotas"]["storedBytes"]["used"] <= packed["quotas"]["storedBytes"]["most"] == 1000000, packed)
+    listed = [json.loads(l) for l in operator("tenant", "list", "--json").splitlines()]
+    check("all tenants", {"default", "frugal", "packed", "other"} <= {t["tenant"] for t in listed}, listed)
+    check("as a table", re.search(r"^hasty +0/4 +", operator("tenant", "list"), re.M) and "max_model_requests_day     2 of 2" in operator("tenant", "show", "frugal"))
+    check("and no secret", frugal not in operator("tenant", "list") + operator("tenant", "show", "frugal") + operator("tenant", "show", "frugal", "--json"))
+    p = subprocess.run([CLI, "tenant", "show", "nobody"], env=dict(os.environ, PINFOLD_ROOT=INSTANCE), capture_output=True, text=True)
+    check("one that there is not", p.returncode == 1 and "no such tenant" in p.stderr, p)
+
+
 def figures():
     metrics = operator("token", "create", "--metrics", "--label", "quotas").strip()
     status, _, text = call("GET", "/metrics", bearer=metrics)
@@ -116,6 +134,6 @@ def figures():
     check("and tokens", status == 200 and b"\npinfold_model_tokens_total " in text)
 
 
-for f in (runs, allowed, waits, requests, tokens, storage, figures):
+for f in (runs, allowed, waits, requests, tokens, storage, told, figures):
     case(f.__name__, f)
 done()

@@ -201,10 +201,45 @@ static void stored_bytes(void **state)
 	assert_int_equal(create("full"), ERR_OK);
 }
 
+static struct st_tenant_used used_by(const char *tenant, uint64_t created, const char *run)
+{
+	struct st_tenant_use m = {.tenant = tenant, .before_created = created, .before_run = run};
+	struct st_tenant_used a;
+	assert_int_equal(st_call_tenant_use(admin, &m, NULL, &a, NULL), ERR_OK);
+	return a;
+}
+
+/* What the operator is told. */
+static void told(void **state)
+{
+	(void)state;
+	struct st_run_state s;
+	again(0, 0, 0, 0, 200LL * HOUR);
+	struct st_tenant_used before = used_by("acme", 0, ""), other = used_by("other", 0, "");
+	assert_int_equal(create("told-1"), ERR_OK);
+	assert_int_equal(create("told-2"), ERR_OK);
+	assert_int_equal(cancel("told-2", &s), ERR_OK);
+	struct st_tenant_used after = used_by("acme", 0, "");
+	assert_true(after.known && !after.more);
+	assert_int_equal(after.queued, before.queued + 1);
+	assert_int_equal(after.cancelled, before.cancelled + 1);
+	assert_int_equal(after.runs_hour, before.runs_hour + 2);
+	assert_int_equal(after.stored_bytes, before.stored_bytes + 2 * (uint64_t)RUN_BYTES);
+	assert_int_equal(after.completed + after.failed + after.running,
+			 before.completed + before.failed + before.running);
+	/* Resumed behind the oldest there is nothing more, and what is no run is told by the first step alone. */
+	struct st_tenant_used rest = used_by("acme", 1, "a");
+	assert_true(rest.queued == 0 && rest.cancelled == 0 && rest.runs_hour == 0 && rest.tokens == 0 && !rest.more);
+	struct st_tenant_used same = used_by("other", 0, "");
+	assert_int_equal(same.queued, other.queued);
+	assert_int_equal(same.runs_hour, other.runs_hour);
+	assert_false(used_by("nobody-at-all", 0, "").known);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(no_quota), cmocka_unit_test(runs_an_hour),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(no_quota),       cmocka_unit_test(runs_an_hour),
 					   cmocka_unit_test(requests_a_day), cmocka_unit_test(tokens_a_day),
-					   cmocka_unit_test(stored_bytes)};
+					   cmocka_unit_test(stored_bytes),   cmocka_unit_test(told)};
 	return cmocka_run_group_tests(tests, settable_setup, settable_teardown);
 }
