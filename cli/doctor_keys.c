@@ -135,15 +135,16 @@ static void proofs(struct doctor *d)
 	found(d, proven == n ? DOCTOR_OK : DOCTOR_WARN, "of %u agents with real keys %u are proven", n, proven);
 }
 
-const struct doctor_check doctor_keys[] = {
-    {"keys.literal", "no agent profile holds a secret itself",
-     "name it in credential_secret, refer to it by {env:X} or {file:X}, and replace the key: the file was readable",
-     itself},
-    {"keys.mode", "no agent is given a provider's real key",
-     "credential_mode = broker, unless docs/security.md leaves you no doubt", modes},
-    {0}};
+const struct doctor_check doctor_keys[] = {{"keys.literal", "no agent profile holds a secret itself",
+					    "in profiles.d/*.conf name it in credential_secret, refer to it by {env:X} "
+					    "or {file:X}, and replace the key: the file was readable",
+					    itself},
+					   {"keys.mode", "no agent is given a provider's real key",
+					    "credential_mode = broker, unless docs/security.md leaves you no doubt",
+					    modes},
+					   {0}};
 
-const struct doctor_check doctor_proofs[] = {
-    {"keys.proven", "agents with real keys read them as they were given", "see keys.agent", proofs},
-    {"keys.agent", "each agent with real keys", wrong, NULL},
-    {0}};
+const struct doctor_check doctor_proofs[] = {{"keys.proven", "agents with real keys read them as they were given",
+					      "see keys.agent: self_test of that agent in profiles.d/*.conf", proofs},
+					     {"keys.agent", "each agent with real keys", wrong, NULL},
+					     {0}};

@@ -145,6 +145,7 @@ BENT = (
 ELSEWHERE = {
     "service.confined": "another build of the programs", "kernel.landlock": "another kernel", "clock.sync": "the machine's clock",
     "disk.ballast": "a disk that was full: tests/store/t_store_full.c", "store.checkpoint": "gigabytes of logs",
+    "keys.literal": "t_keys.py", "keys.mode": "t_keys.py", "keys.proven": "t_keys.py", "keys.agent": "t_keys.py",
     "store.records": "t_doctor.py", "box.attack": "tests/check/walls.py", "box.end": "tests/check/walls.py", "box.walls": "tests/check/walls.py",
 }
 seen = set()
