@@ -70,13 +70,15 @@ PROGRAMS = {  # name -> (sources, options of the linker, is it behaviour?)
     "t_text": (["tests/unit/t_text.c"], [], True),
     "t_text_mask": (["tests/unit/t_text_mask.c"], [], True),
     "t_text_vectors": (["tests/unit/t_text_vectors.c", "gateway/agent_text.c"], [], True),
+    "t_policy": (["tests/unit/t_policy.c", "tests/unit/model_oracle.c", "gateway/policy.c", "gateway/policy_strict.c", "gateway/format.c",
+                  "gen/fields.c"], [], True),
     "pinfold-stored": (STORE, [], None),
 }
 USES = {"errors.tab": ["t_promises", "t_gates"], "routes.tab": ["t_promises", "t_gates"], "schema.tab": ["t_promises", "t_bounds"],
         "limits.tab": ["t_promises", "t_limits"], "run.fsm": ["t_promises", "t_store_rows"], "course.fsm": ["t_promises", "t_store_rows"],
         "approval.fsm": ["t_promises"],
         "sandbox.fsm": ["t_promises"], "reasons.tab": ["t_promises", "t_store_rows"], "audit.tab": ["t_promises", "t_store_rows"],
-        "responses.tab": [], "walls.tab": ["t_promises"], "text.tab": ["t_promises", "t_text", "t_text_mask", "t_text_vectors"], "seccomp.tab": ["t_filter"], "fields.tab": ["t_promises"]}
+        "responses.tab": [], "walls.tab": ["t_promises"], "text.tab": ["t_promises", "t_text", "t_text_mask", "t_text_vectors"], "seccomp.tab": ["t_filter"], "fields.tab": ["t_promises", "t_policy"]}
 for table in SPEC:
     USES.setdefault(table, ["t_promises", "t_frames"])
 USES = {t: [p for p in programs if os.path.exists(PROGRAMS[p][0][0])] for t, programs in USES.items()}
