@@ -1,0 +1,146 @@
+/* A provider's event stream: what goes on, what its end is, and every other end, by rows, at once and byte by byte. */
+#include "gateway/stream_in.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* these before it */
+#include <cmocka.h>
+
+#define CHUNK "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":null}]}\n\n"
+#define STOP "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
+#define DONE "data: [DONE]\n\n"
+#define USAGE "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3}}\n\n"
+#define TYPED(name, rest) "event: " name "\ndata: {\"type\":\"" name "\"" rest "}\n\n"
+#define MESSAGE TYPED("message_start", ",\"message\":{\"usage\":{\"input_tokens\":5,\"output_tokens\":1}}")
+#define DELTA TYPED("message_delta", ",\"usage\":{\"output_tokens\":9}")
+#define KEY "sk-secret-0123456789"
+
+static const struct row {
+	const char *what;
+	enum format_id f;
+	const char *in, *out, *end; /* end NULL: it has not ended */
+	enum stream_fault fault;
+	unsigned prompt, completion;
+} rows[] = {
+    {"a chat", FORMAT_CHAT, CHUNK STOP DONE, CHUNK STOP, DONE, STREAM_FINE, 0, 0},
+    {"with its usage", FORMAT_CHAT, CHUNK STOP USAGE DONE, CHUNK STOP USAGE, DONE, STREAM_FINE, 7, 3},
+    {"a cut", FORMAT_CHAT, CHUNK "data: {\"cho", CHUNK, NULL, STREAM_FINE, 0, 0},
+    {"a clean end in the middle", FORMAT_CHAT, CHUNK, CHUNK, NULL, STREAM_FINE, 0, 0},
+    {"a finish without the end", FORMAT_CHAT, CHUNK STOP, CHUNK STOP, NULL, STREAM_FINE, 0, 0},
+    {"an end without a finish", FORMAT_CHAT, CHUNK DONE, CHUNK, NULL, STREAM_BROKEN, 0, 0},
+    {"an end whose last line is not there", FORMAT_CHAT, CHUNK STOP "data: [DONE]\n", CHUNK STOP, NULL, STREAM_FINE, 0,
+     0},
+    {"more behind the end", FORMAT_CHAT, CHUNK STOP DONE CHUNK, CHUNK STOP, DONE, STREAM_BROKEN, 0, 0},
+    {"the end twice", FORMAT_CHAT, STOP DONE DONE, STOP, DONE, STREAM_BROKEN, 0, 0},
+    {"an error event", FORMAT_CHAT, CHUNK "data: {\"error\":{\"message\":\"x\"}}\n\n" STOP DONE, CHUNK, NULL,
+     STREAM_ERROR, 0, 0},
+    {"broken JSON", FORMAT_CHAT, CHUNK "data: {\"a\":}\n\n", CHUNK, NULL, STREAM_BROKEN, 0, 0},
+    {"a key twice", FORMAT_CHAT, "data: {\"a\":1,\"a\":2}\n\n", "", NULL, STREAM_BROKEN, 0, 0},
+    {"no object", FORMAT_CHAT, "data: 1\n\n", "", NULL, STREAM_BROKEN, 0, 0},
+    {"no UTF-8", FORMAT_CHAT, "data: {\"a\":\"\xff\"}\n\n", "", NULL, STREAM_BROKEN, 0, 0},
+    {"its own spelling", FORMAT_CHAT, "data:  { \"a\" : \"\\u0041\" }\n\n", "data: {\"a\":\"A\"}\n\n", NULL,
+     STREAM_FINE, 0, 0},
+    {"other line ends", FORMAT_CHAT, "data: {\"a\":1}\r\n\r\ndata:{\"a\":2}\r\rdata: {\"a\":3}\n\n",
+     "data: {\"a\":1}\n\ndata: {\"a\":2}\n\ndata: {\"a\":3}\n\n", NULL, STREAM_FINE, 0, 0},
+    {"several lines of data", FORMAT_CHAT, "data: {\"a\":\ndata: 1}\n\n", "data: {\"a\":1}\n\n", NULL, STREAM_FINE, 0,
+     0},
+    {"what is left out", FORMAT_CHAT, ": a comment\nid: 7\nretry: 1\nx\n\n:\n\ndata: {}\nid: 8\n\n", "data: {}\n\n",
+     NULL, STREAM_FINE, 0, 0},
+    {"the key", FORMAT_CHAT, "data: {\"a\":\"x" KEY "\"}\n\n", "", NULL, STREAM_KEY, 0, 0},
+    {"the key, spelt otherwise", FORMAT_CHAT, "data: {\"sk\\u002dsecret-0123456789\":1}\n\n", "", NULL, STREAM_KEY, 0,
+     0},
+    {"a page", FORMAT_CHAT, "<html>\n<body>\n\n</html>\n", "", NULL, STREAM_FINE, 0, 0},
+    {"responses", FORMAT_RESPONSES,
+     TYPED("response.created", "")
+	 TYPED("response.completed", ",\"response\":{\"usage\":{\"input_tokens\":4,\"output_tokens\":2}}"),
+     TYPED("response.created", ""),
+     TYPED("response.completed", ",\"response\":{\"usage\":{\"input_tokens\":4,\"output_tokens\":2}}"), STREAM_FINE, 4,
+     2},
+    {"one that failed", FORMAT_RESPONSES, TYPED("response.failed", ""), "", TYPED("response.failed", ""), STREAM_FINE,
+     0, 0},
+    {"one that was cut short by itself", FORMAT_RESPONSES, TYPED("response.incomplete", ""), "",
+     TYPED("response.incomplete", ""), STREAM_FINE, 0, 0},
+    {"one without a name line", FORMAT_RESPONSES, "data: {\"type\":\"response.created\"}\n\n",
+     TYPED("response.created", ""), NULL, STREAM_FINE, 0, 0},
+    {"two names", FORMAT_RESPONSES, "event: response.created\ndata: {\"type\":\"response.completed\"}\n\n", "", NULL,
+     STREAM_BROKEN, 0, 0},
+    {"no name", FORMAT_RESPONSES, "event: response.created\ndata: {}\n\n", "", NULL, STREAM_BROKEN, 0, 0},
+    {"a name with a line in it", FORMAT_RESPONSES, "data: {\"type\":\"a\\nb\"}\n\n", "", NULL, STREAM_BROKEN, 0, 0},
+    {"an error of responses", FORMAT_RESPONSES, TYPED("error", ""), "", NULL, STREAM_ERROR, 0, 0},
+    {"a chat's end of responses", FORMAT_RESPONSES, DONE, "", NULL, STREAM_BROKEN, 0, 0},
+    {"messages", FORMAT_MESSAGES, MESSAGE TYPED("ping", "") DELTA TYPED("message_stop", ""),
+     MESSAGE TYPED("ping", "") DELTA, TYPED("message_stop", ""), STREAM_FINE, 5, 9},
+    {"messages without their stop", FORMAT_MESSAGES, MESSAGE DELTA, MESSAGE DELTA, NULL, STREAM_FINE, 5, 9},
+    {"an error of messages", FORMAT_MESSAGES, MESSAGE TYPED("error", ",\"error\":{}"), MESSAGE, NULL, STREAM_ERROR, 5,
+     1},
+    {"a chat's chunk in messages", FORMAT_MESSAGES, CHUNK, "", NULL, STREAM_BROKEN, 0, 0},
+};
+
+static void run(const struct row *r, size_t piece)
+{
+	struct secret key = {0};
+	struct stream_in s;
+	struct buf out own_buf = {0};
+	size_t n = strlen(r->in);
+	bool ok = true;
+
+	secret_set(&key, KEY, strlen(KEY));
+	buf_init(&out, 1 << 20);
+	stream_in_init(&s, format_get(r->f), &key, 1 << 20);
+	for (size_t at = 0; at < n && ok; at += piece)
+		ok = stream_in_take(&s, r->in + at, n - at < piece ? n - at : piece, &out);
+	const char *got = out.n ? buf_cstr(&out) : "", *end = s.ended ? buf_cstr(&s.end) : NULL;
+	if (strcmp(got, r->out) != 0 || (end == NULL) != (r->end == NULL) || (end && strcmp(end, r->end) != 0) ||
+	    s.fault != r->fault || ok != (r->fault == STREAM_FINE) || s.prompt_tokens != r->prompt ||
+	    s.completion_tokens != r->completion)
+		fail_msg("%s, by %zu: fault %d, ended %d, %s", r->what, piece, (int)s.fault, s.ended, got);
+	if (!ok)
+		assert_false(stream_in_take(&s, "\n", 1, &out));
+	stream_in_free(&s);
+}
+
+static void test_rows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		for (size_t piece = 1; piece < 100; piece += piece < 4 ? 1 : 17)
+			run(&rows[i], piece);
+}
+
+/* What has no end has a bound: bytes of all, of one line, of one event. */
+static void test_bounds(void **state)
+{
+	static char line[STREAM_EVENT_MAX + 100];
+	struct stream_in s;
+	struct buf out own_buf = {0};
+
+	(void)state;
+	buf_init(&out, 1 << 20);
+	stream_in_init(&s, format_get(FORMAT_CHAT), NULL, 10);
+	assert_true(stream_in_take(&s, ":2345678\n", 9, &out));
+	assert_false(stream_in_take(&s, ":\n", 2, &out));
+	assert_int_equal(s.fault, STREAM_TOO_LARGE);
+	stream_in_free(&s);
+	memset(line, ' ', sizeof line);
+	stream_in_init(&s, format_get(FORMAT_CHAT), NULL, SIZE_MAX);
+	assert_false(stream_in_take(&s, line, sizeof line, &out));
+	assert_int_equal(s.fault, STREAM_TOO_LARGE);
+	stream_in_free(&s);
+	stream_in_init(&s, format_get(FORMAT_CHAT), NULL, SIZE_MAX);
+	memcpy(line, "data:", 5);
+	line[STREAM_EVENT_MAX / 2] = '\n';
+	bool ok = true;
+	for (int i = 0; i < 4 && ok; i++)
+		ok = stream_in_take(&s, line, STREAM_EVENT_MAX / 2 + 1, &out);
+	assert_false(ok);
+	assert_int_equal(s.fault, STREAM_TOO_LARGE);
+	stream_in_free(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_bounds)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
