@@ -104,7 +104,7 @@ static void rules_of(struct policy_rules *r, const struct cf_agent *agent, const
 	r->effort = (enum effort)agent->reasoning_effort_max;
 	r->body_max = agent->request_bytes;
 	r->chat_cap = provider && *provider->output_cap ? provider->output_cap : NULL;
-	r->stream = false; /* none is relayed yet */
+	r->stream = agent->model_stream == 0;
 	r->buffered = agent->model_stream == 1;
 }
 
@@ -215,7 +215,8 @@ static enum err settle(struct gate_call *call)
 	struct upstream_answer *answer = &call->answer;
 	enum flight_end end = flight_ended(&call->flight);
 
-	if (end == FLIGHT_ON && answer->e == ERR_OK)
+	bool streamed = call->relay && call->relay->begun;
+	if (end == FLIGHT_ON && answer->e == ERR_OK && !streamed)
 		answer->e = answer_judge(call->target, call->format, answer);
 	enum err e = answer->e;
 	bool fine = answer->status >= 200 && answer->status < 300;
@@ -262,7 +263,11 @@ void gate_settle(struct gate_call *call)
 {
 	enum err e = settle(call);
 
-	if (e != ERR_OK)
+	if (call->relay && call->relay->begun) {
+		call->relay->clean = e == ERR_OK;
+		/* The provider broke off: the box has what came before that. Everybody else ends it where it is. */
+		call->relay->drop = e != call->answer.e;
+	} else if (e != ERR_OK)
 		gate_fail(call, e, NULL);
 	else
 		deliver(call);

@@ -34,6 +34,7 @@ static bool spends(const struct gate_call *call)
 static void admit(struct gate_call *call)
 {
 	http_suspend(call);
+	call->box->busy++;
 	if (spends(call)) {
 		flight_begin(call->app->flights, &call->flight, call->box);
 		http_watch(call);
@@ -75,7 +76,9 @@ static void reply(struct gate_call *call)
 {
 	flight_finish(call->app->flights, &call->flight);
 	http_unwatch(call);
-	http_resume(call);
+	call->box->busy--;
+	relay_end(call);
+	http_done(call);
 }
 
 static const struct row {
@@ -98,6 +101,9 @@ static const struct row {
     {CALL_ADMITTING, CALL_EV_STEPPED, CALL_DONE, reply},
     {CALL_ADMITTING, CALL_EV_FORWARD, CALL_UPSTREAM, set_out},
     {CALL_ADMITTING, CALL_EV_LATE, CALL_SETTLING, stay},
+    {CALL_UPSTREAM, CALL_EV_FIRST, CALL_RELAY, go_on},
+    {CALL_RELAY, CALL_EV_OVER, CALL_SETTLING, settle},
+    {CALL_RELAY, CALL_EV_ENDED, CALL_SETTLING, cut_off},
     {CALL_UPSTREAM, CALL_EV_OVER, CALL_SETTLING, settle},
     {CALL_UPSTREAM, CALL_EV_ENDED, CALL_SETTLING, cut_off},
     {CALL_SETTLING, CALL_EV_STEPPED, CALL_DONE, reply},

@@ -9,6 +9,7 @@
 #include "gateway/format.h"
 #include "gateway/loop.h"
 #include "gateway/policy.h"
+#include "gateway/stream_in.h"
 #include "gen/errors.h"
 #include "gen/store_msg.h"
 #include "lib/ask.h"
@@ -70,7 +71,7 @@ struct app {
 	struct workers *workers;
 	struct upstream *upstream;
 	struct flights *flights;
-	struct http *http;
+	struct listeners *listeners;
 };
 
 enum box_delivery { BOX_UNKNOWN, BOX_FILES, BOX_WIRE }; /* how its run gets its tokens */
@@ -91,6 +92,7 @@ struct box {
 	atomic_bool link_told, id_told; /* workers': one log line a run for what was left out */
 	bool closing, due;              /* gone: no call sets out any more; to be run this turn */
 	unsigned away;                  /* calls that are not libmicrohttpd's at the moment */
+	unsigned busy;                  /* calls from their body's end to their own */
 	struct box *next, *next_due;
 };
 
@@ -103,6 +105,7 @@ enum call_state {
 	CALL_BODY,      /* its body is being read */
 	CALL_ADMITTING, /* a worker has its gate_ function */
 	CALL_UPSTREAM,  /* the provider has it */
+	CALL_RELAY,     /* its stream goes to the box as it comes */
 	CALL_SETTLING,  /* a worker has gate_settle */
 	CALL_DONE,      /* its reply is there */
 	CALL_STATES
@@ -117,6 +120,16 @@ struct upstream_answer {
 	uint64_t prompt_tokens, completion_tokens;
 	uint32_t duration_ms;
 	unsigned retry_after; /* seconds, as the provider said; 0: it did not */
+};
+
+/* A stream on its way through. */
+struct relay {
+	struct stream_in in;
+	struct buf out; /* checked, and not sent yet from sent on */
+	size_t sent;
+	bool begun;             /* the box has its status */
+	bool paused;            /* the provider's side, until the box has read */
+	bool over, clean, drop; /* drop: what waits is not sent any more */
 };
 
 /* flight.c: a model call that is under way, and what ends it early */
@@ -157,6 +170,7 @@ struct gate_call {
 	struct model_request request;
 	struct upstream_answer answer;
 	struct flight flight;
+	struct relay *relay; /* the provider is asked for a stream; NULL: it is not */
 	/* head.c's own */
 	enum err known;    /* of KNOWING: what the token alone came to, then what the worker found */
 	bool renew, learn; /* what a worker shall find out */
@@ -169,7 +183,8 @@ struct gate_call {
 	enum call_state state;
 	struct errand errand;
 	void (*step)(struct gate_call *call);
-	struct MHD_Connection *connection;
+	struct MHD_Connection *connection; /* NULL: it is gone */
+	bool suspended;
 	struct transfer *transfer;
 	uint64_t watch; /* of its client */
 	char path[512];
@@ -259,6 +274,7 @@ enum call_event {
 	CALL_EV_STEPPED, /* the worker is done, the reply is there */
 	CALL_EV_FORWARD, /* the worker is done, the provider is to be asked */
 	CALL_EV_LATE,    /* it would be, but the call was ended meanwhile */
+	CALL_EV_FIRST,   /* the stream has begun */
 	CALL_EV_OVER,    /* the transfer is */
 	CALL_EV_ENDED,   /* early: call->flight says by whom */
 };
@@ -284,7 +300,7 @@ void flights_end_box(struct flights *fs, const struct box *box);
 struct gate_call *flights_next_ended(struct flights *fs);
 
 /* http.c: HTTP towards the boxes, by the loop. */
-struct http *http_new(struct app *app);
+struct listeners *listeners_new(struct app *app);
 /* Serves the listener fd (taken over) for this box. NULL: cannot. */
 struct box *box_open(struct app *app, const char *run, const char *tenant, int fd);
 /* Stops serving the run's, if there is one; calls in flight are cut short, and it is freed when the last of them is
@@ -294,6 +310,18 @@ void box_close(struct app *app, const char *run);
 /* The connection waits for the call, which is somebody else's now; goes on. */
 void http_suspend(struct gate_call *call);
 void http_resume(struct gate_call *call);
+/* It is over, its reply is there; one whose connection is gone is freed. */
+void http_done(struct gate_call *call);
+/* relay.c, by the loop: a stream towards a box. It ends cleanly only where relay_end said so, and breaks off otherwise.
+ */
+bool relay_new(struct gate_call *call);
+void relay_free(struct gate_call *call);
+/* Bytes of the provider's. False: they are no such stream, call->relay->in.fault says why. */
+bool relay_take(struct gate_call *call, const void *p, size_t n);
+void relay_end(struct gate_call *call);
+/* Queues the response. */
+struct MHD_Connection;
+bool relay_reply(struct gate_call *call);
 /* Whether its client leaves meanwhile. */
 void http_watch(struct gate_call *call);
 void http_unwatch(struct gate_call *call);
@@ -314,6 +342,8 @@ char *upstream_url(const struct cf_provider *p, const struct format *f);
 /* Begins to ask call->target for call->request, once, never repeated; CALL_EV_OVER when it is over, with call->answer
  * filled. */
 void upstream_begin(struct gate_call *call);
+/* A stream that was paused as its reader was slow goes on. */
+void upstream_resume(struct gate_call *call);
 /* Cuts it off; there is no event any more. */
 void upstream_cancel(struct gate_call *call);
 

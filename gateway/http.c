@@ -17,7 +17,7 @@
 
 enum { MEMORY_PER_CONNECTION = 32768, SWALLOW = 1000000, PASSES = 8, TICK_MS = 1000 };
 
-struct http {
+struct listeners {
 	struct app *app;
 	struct box *due;
 	unsigned closing; /* of boxes */
@@ -58,7 +58,7 @@ static enum MHD_Result send_reply(struct gate_call *call)
 
 static void box_due(struct box *box)
 {
-	struct http *h = box->app->http;
+	struct listeners *h = box->app->listeners;
 
 	if (box->due)
 		return;
@@ -70,14 +70,40 @@ static void box_due(struct box *box)
 void http_suspend(struct gate_call *call)
 {
 	MHD_suspend_connection(call->connection);
+	call->suspended = true;
 	call->box->away++;
 }
 
 void http_resume(struct gate_call *call)
 {
+	if (!call->suspended)
+		return;
 	MHD_resume_connection(call->connection);
+	call->suspended = false;
 	call->box->away--;
 	box_due(call->box);
+}
+
+static void free_call(struct gate_call *call)
+{
+	buf_free(&call->body);
+	buf_free(&call->reply);
+	model_request_free(&call->request);
+	buf_free(&call->answer.body);
+	relay_free(call);
+	terms_done(call->terms);
+	terms_done(call->before);
+	free(call);
+}
+
+void http_done(struct gate_call *call)
+{
+	if (call->connection)
+		http_resume(call);
+	else {
+		box_due(call->box); /* which may have waited for it */
+		free_call(call);
+	}
 }
 
 static void on_client(void *arg, uint32_t events)
@@ -138,13 +164,14 @@ static void on_completed(void *arg, struct MHD_Connection *c, void **state, enum
 	*state = NULL;
 	if (!call)
 		return;
-	buf_free(&call->body);
-	buf_free(&call->reply);
-	model_request_free(&call->request);
-	buf_free(&call->answer.body);
-	terms_done(call->terms);
-	terms_done(call->before);
-	free(call);
+	call->connection = NULL;
+	/* Only of a stream can the connection end before the call does. */
+	if (call->state == CALL_RELAY || call->state == CALL_SETTLING) {
+		http_unwatch(call);
+		flight_stop(&call->flight, FLIGHT_CLIENT_LEFT);
+		call_event(call, CALL_EV_ENDED);
+	} else
+		free_call(call);
 }
 
 static enum MHD_Result on_head(struct gate_call *call, const char *method)
@@ -215,6 +242,8 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 	(void)version;
 	if (!call)
 		return MHD_NO;
+	if (call->relay && call->relay->begun)
+		return relay_reply(call) ? MHD_YES : MHD_NO;
 	switch (call->state) {
 	case CALL_HEAD:
 	case CALL_KNOWN:
@@ -285,7 +314,7 @@ void box_close(struct app *app, const char *run)
 	for (struct box *box = app->boxes; box; box = box->next)
 		if (!box->closing && strcmp(box->run, run) == 0) {
 			box->closing = true;
-			app->http->closing++;
+			app->listeners->closing++;
 			MHD_socket fd = MHD_quiesce_daemon(box->daemon);
 			if (fd != MHD_INVALID_SOCKET)
 				close(fd);
@@ -307,11 +336,11 @@ static void run_box(struct box *box)
 }
 
 /* Those that are closing and whose last call is done. */
-static void free_boxes(struct http *h)
+static void free_boxes(struct listeners *h)
 {
 	for (struct box **at = &h->app->boxes; *at;) {
 		struct box *box = *at;
-		if (!box->closing || box->away > 0 || box->due) {
+		if (!box->closing || box->away > 0 || box->busy > 0 || box->due) {
 			at = &box->next;
 			continue;
 		}
@@ -325,7 +354,7 @@ static void free_boxes(struct http *h)
 
 static int turn(void *arg)
 {
-	struct http *h = arg;
+	struct listeners *h = arg;
 	uint64_t now = timer_ms();
 
 	/* libmicrohttpd's limits of time are whole seconds. */
@@ -348,9 +377,9 @@ static int turn(void *arg)
 	return h->app->boxes ? (int)(h->next_tick - now) : -1;
 }
 
-struct http *http_new(struct app *app)
+struct listeners *listeners_new(struct app *app)
 {
-	struct http *h = calloc(1, sizeof *h);
+	struct listeners *h = calloc(1, sizeof *h);
 
 	if (!h)
 		fatal("no memory");

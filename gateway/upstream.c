@@ -23,11 +23,13 @@ enum {
 	HEAD_CAP = 65536,
 	CONNECT_MS = 10000,
 	IDLE_SECONDS = 30,
-	BUFFER = 16384,   /* of a call, for what is sent; the one for what comes is as large */
-	KEPT_MOST = 512,  /* idle connections */
-	HOST_MOST = 2048, /* connections of one provider */
-	WAIT_MAX = 86400, /* seconds that a provider may ask for */
-	HANDLES = 256     /* that are kept for the next calls */
+	BUFFER = 16384,           /* of a call, for what is sent; the one for what comes is as large */
+	KEPT_MOST = 512,          /* idle connections */
+	HOST_MOST = 2048,         /* connections of one provider */
+	WAIT_MAX = 86400,         /* seconds that a provider may ask for */
+	STREAM_MS = 900000,       /* for a whole stream */
+	STREAM_IDLE_SECONDS = 60, /* of silence in it */
+	HANDLES = 256             /* that are kept for the next calls */
 };
 
 struct upstream {
@@ -49,8 +51,10 @@ struct transfer {
 	struct curl_slist *headers;
 	size_t sent, head;
 	uint64_t began;
-	bool too_large;
+	bool too_large, streams;
 };
+
+static const char JSON_TYPE[] = "application/json", EVENTS_TYPE[] = "text/event-stream";
 
 static size_t on_read(char *to, size_t size, size_t count, void *arg)
 {
@@ -74,22 +78,57 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_FAIL;
 }
 
-static bool json_type(CURL *h)
+static bool typed(CURL *h, const char *want)
 {
-	static const char want[] = "application/json";
 	char *type = NULL;
 
 	return curl_easy_getinfo(h, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK && type &&
-	       strncasecmp(type, want, sizeof want - 1) == 0;
+	       strncasecmp(type, want, strlen(want)) == 0;
+}
+
+/* The status and how long it took, whatever came of it. */
+static void note_answer(struct transfer *t)
+{
+	struct upstream_answer *answer = &t->call->answer;
+	curl_off_t wait = 0;
+	long status = 0;
+
+	answer->duration_ms = (uint32_t)(timer_ms() - t->began);
+	if (curl_easy_getinfo(t->handle, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status >= 100 && status <= 599)
+		answer->status = (unsigned)status;
+	if (curl_easy_getinfo(t->handle, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
+		answer->retry_after = wait < WAIT_MAX ? (unsigned)wait : WAIT_MAX;
+}
+
+/* A stream's bytes go on as they come; there are limits of its own for it from here on. */
+static size_t on_stream(struct transfer *t, const char *from, size_t n)
+{
+	struct relay *r = t->call->relay;
+
+	/* They come again once it goes on. */
+	if (r->paused)
+		return CURL_WRITEFUNC_PAUSE;
+	if (!t->streams) {
+		t->streams = true;
+		(void)curl_easy_setopt(t->handle, CURLOPT_TIMEOUT_MS, (long)STREAM_MS);
+		(void)curl_easy_setopt(t->handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+		(void)curl_easy_setopt(t->handle, CURLOPT_LOW_SPEED_TIME, (long)STREAM_IDLE_SECONDS);
+		note_answer(t);
+	}
+	return relay_take(t->call, from, n) ? n : 0;
 }
 
 static size_t on_body(char *from, size_t size, size_t count, void *arg)
 {
 	struct transfer *t = arg;
 	struct buf *body = &t->call->answer.body;
+	long status = 0;
 
+	if (t->call->relay && curl_easy_getinfo(t->handle, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
+	    status >= 200 && status < 300 && typed(t->handle, EVENTS_TYPE))
+		return on_stream(t, from, size * count);
 	/* Whoever answers like that is not spoken to twice over one connection. */
-	if (body->n == 0 && !json_type(t->handle))
+	if (body->n == 0 && !typed(t->handle, JSON_TYPE))
 		(void)curl_easy_setopt(t->handle, CURLOPT_FORBID_REUSE, 1L);
 	if (size * count > BODY_CAP - body->n) {
 		t->too_large = true;
@@ -226,20 +265,6 @@ static void let_go(struct transfer *t, bool clean)
 	free(t);
 }
 
-/* The status and how long it took, whatever came of it. */
-static void note_answer(struct transfer *t)
-{
-	struct upstream_answer *answer = &t->call->answer;
-	curl_off_t wait = 0;
-	long status = 0;
-
-	answer->duration_ms = (uint32_t)(timer_ms() - t->began);
-	if (curl_easy_getinfo(t->handle, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status >= 100 && status <= 599)
-		answer->status = (unsigned)status;
-	if (curl_easy_getinfo(t->handle, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
-		answer->retry_after = wait < WAIT_MAX ? (unsigned)wait : WAIT_MAX;
-}
-
 /* A connection of HTTP/1 that may be used again is looked at before it is. */
 static void keep_in_mind(struct transfer *t)
 {
@@ -254,6 +279,29 @@ static void keep_in_mind(struct transfer *t)
 	}
 }
 
+/* Where a stream was asked for: what came of it. */
+static enum err stream_error(struct transfer *t, CURLcode c)
+{
+	struct upstream_answer *answer = &t->call->answer;
+	const struct stream_in *in = &t->call->relay->in;
+
+	answer->prompt_tokens = in->prompt_tokens;
+	answer->completion_tokens = in->completion_tokens;
+	switch (in->fault) {
+	case STREAM_FINE:
+		break;
+	case STREAM_LACK:
+		return ERR_RESOURCES_EXHAUSTED;
+	case STREAM_TOO_LARGE:
+		return ERR_MODEL_RESPONSE_TOO_LARGE;
+	default:
+		return ERR_INVALID_MODEL_RESPONSE;
+	}
+	enum err e = transfer_error(c, t);
+	bool fine = answer->status >= 200 && answer->status < 300;
+	return e == ERR_OK && fine && !in->ended ? ERR_INVALID_MODEL_RESPONSE : e;
+}
+
 static void finish(struct transfer *t, CURLcode c)
 {
 	struct gate_call *call = t->call;
@@ -261,7 +309,9 @@ static void finish(struct transfer *t, CURLcode c)
 
 	note_answer(t);
 	answer->e = transfer_error(c, t);
-	answer->json = json_type(t->handle);
+	if (call->relay)
+		answer->e = stream_error(t, c);
+	answer->json = typed(t->handle, JSON_TYPE);
 	/* libcurl's fixed phrase for the code: no address, no header, no body. */
 	if (c != CURLE_OK)
 		log_warn("provider %s: %s", call->target->profile->provider, curl_easy_strerror(c));
@@ -271,6 +321,12 @@ static void finish(struct transfer *t, CURLcode c)
 		keep_in_mind(t);
 	curl_multi_remove_handle(t->up->multi, t->handle);
 	let_go(t, c == CURLE_OK);
+	/* One whose only event is its last. */
+	if (answer->e == ERR_OK && call->relay && call->relay->in.ended && !call->relay->begun) {
+		call->relay->begun = true;
+		call->status = answer->status;
+		call_event(call, CALL_EV_FIRST);
+	}
 	call_event(call, CALL_EV_OVER);
 }
 
@@ -376,7 +432,7 @@ void upstream_begin(struct gate_call *call)
 		call->transfer = t;
 		t->headers = upstream_headers(call->target, &call->request);
 		t->handle = up->nhandles > 0 ? up->handles[--up->nhandles] : curl_easy_init();
-		if (t->handle && t->headers && set_up(t)) {
+		if (t->handle && t->headers && (!call->request.stream_up || relay_new(call)) && set_up(t)) {
 			drop_spoilt(up);
 			if (curl_multi_add_handle(up->multi, t->handle) == CURLM_OK)
 				return;
@@ -386,9 +442,18 @@ void upstream_begin(struct gate_call *call)
 	call_event(call, CALL_EV_OVER);
 }
 
+void upstream_resume(struct gate_call *call)
+{
+	if (call->transfer)
+		(void)curl_easy_pause(call->transfer->handle, CURLPAUSE_CONT);
+}
+
 void upstream_cancel(struct gate_call *call)
 {
 	struct transfer *t = call->transfer;
+
+	if (call->relay)
+		(void)stream_error(t, CURLE_OK);
 
 	note_answer(t);
 	call->answer.e = ERR_MODEL_UNREACHABLE;

@@ -45,8 +45,9 @@ struct curl_slist *upstream_headers(const struct upstream_target *target, const 
 {
 	struct curl_slist *list = NULL;
 	bool ok = add_header(&list, "Content-Type: application/json") &&
-		  add_header(&list, "Accept: application/json") && add_header(&list, "Accept-Encoding: identity") &&
-		  add_header(&list, "Expect:") && add_header(&list, "User-Agent: pinfold");
+		  add_header(&list, rq->stream_up ? "Accept: text/event-stream" : "Accept: application/json") &&
+		  add_header(&list, "Accept-Encoding: identity") && add_header(&list, "Expect:") &&
+		  add_header(&list, "User-Agent: pinfold");
 	if (ok && rq->format->api_key_header) {
 		char line[FORMAT_BETA_MAX + 32];
 		snprintf(line, sizeof line, "anthropic-version: %s", rq->version);

@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""Streams through the gateway: what ends cleanly upstream ends cleanly, and no other end does, as a raw socket sees it.
+
+Arguments choose cases by name. Run in a build folder, or with PINFOLD_BUILD naming one; needs root.
+"""
+import json
+import os
+import select
+import socket
+import sys
+import threading
+import time
+import traceback
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cases_common import check, counts, same  # noqa: E402
+from rig import *  # noqa: E402,F403
+from tap import Tap  # noqa: E402
+
+
+def typed(name, **more):
+    return "event: %s\ndata: %s\n\n" % (name, json.dumps(dict({"type": name}, **more)))
+
+
+def chat(text, finish=None):
+    return "data: %s\n\n" % json.dumps({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]})
+
+
+# format -> route, profile, model, first event, rest of a whole stream, an error event
+FORMATS = {
+    "chat": ("/internal/v1/chat/completions", "main", MODEL, chat("PART"),
+             chat("", "stop") + "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n",
+             "data: {\"error\":{\"message\":\"overloaded\"}}\n\n"),
+    "responses": ("/internal/v1/responses", "main", MODEL, typed("response.created", text="PART"),
+                  typed("response.completed", response={"usage": {"input_tokens": 7, "output_tokens": 3}}), typed("error", message="x")),
+    "messages": ("/internal/v1/messages", "anth", "m-anth",
+                 typed("message_start", message={"usage": {"input_tokens": 7, "output_tokens": 1}}, text="PART"),
+                 typed("message_delta", usage={"output_tokens": 3}) + typed("message_stop"), typed("error", error={"type": "overloaded_error"})),
+}
+FILLER = 200000
+
+
+class Upstream(Tap):
+    """WHOLE, CUT, CLEAN (end in the middle), ERROR, BROKEN, PAGE, ONCE (the whole in one write), DRIP, HANG, MUCH, REFUSED."""
+
+    def answer(self, c, text):
+        if '"stream":true' not in text:
+            return super().answer(c, text)
+        name = next(f for f in FORMATS if "(%s)" % f in text)
+        first, rest, error = FORMATS[name][3:]
+        if "REFUSED" in text:
+            body = b'{"error":{"message":"slow down"}}'
+            c.sendall(b"HTTP/1.1 429 Too Many\r\nContent-Type: application/json\r\nRetry-After: 7\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            return True
+        kind = "text/html" if "PAGE" in text else "text/event-stream"
+        c.sendall(("HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nX-Evil: 1\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n" % kind).encode())
+
+        def send(s):
+            c.sendall(b"%x\r\n%s\r\n" % (len(s.encode()), s.encode()))
+        if "PAGE" in text:
+            send("<html>oops</html>")
+        elif "ONCE" in text:
+            send(first + rest)
+        elif "HANG" in text or "DRIP" in text:
+            send(first)
+            while self.stays(c, 0.05):
+                if "DRIP" in text:
+                    send(first)
+            return False
+        elif "MUCH" in text:
+            event = chat("x" * 1000)
+            for _ in range(3000):
+                send(event)
+            send(rest)
+        else:
+            send(": hello\n\n" + first)
+            # in pieces that end anywhere
+            if "WHOLE" in text or "HELD" in text:
+                while "HELD" in text and not self.gone.is_set():
+                    if not self.stays(c, 0.02):
+                        return False
+                for i in range(0, len(rest), 7):
+                    send(rest[i:i + 7])
+            elif "ERROR" in text:
+                send(error + rest)
+            elif "BROKEN" in text:
+                send("data: {\"choices\":[}\n\n" + rest)
+            elif "CUT" in text:
+                send(rest[:len(rest) // 2])
+                return False
+            else:  # CLEAN
+                send(rest[:len(rest) // 3])
+        c.sendall(b"0\r\n\r\n")
+        return True
+
+
+class Stream:
+    """One call with stream true; how it ends is seen on the socket."""
+
+    def __init__(self, run, name, what, read=True, buffer=None, token=None):
+        path, _, model = FORMATS[name][:3]
+        self.run, self.name, self.text = run, name, "%s (%s) of %s" % (what, name, run.id)
+        said = {"input": self.text} if name == "responses" else {"messages": [{"role": "user", "content": self.text}], "max_tokens": 50}
+        self.s = socket.socket()
+        if buffer:
+            self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        self.s.settimeout(PATIENCE)
+        self.s.connect(("127.0.0.1", run.port))
+        self.s.sendall(request("POST", path, token or run.token(), json.dumps(dict({"model": model, "stream": True}, **said)).encode()))
+        self.raw = b""
+        if read:
+            self.all()
+
+    def until(self, what):
+        while what not in self.raw:
+            more = self.s.recv(65536)
+            if not more:
+                return False
+            self.raw += more
+        return True
+
+    def all(self):
+        """To the last chunk, a whole body, or the connection's end."""
+        try:
+            while not self.clean() and not self.whole():
+                more = self.s.recv(1 << 20)
+                if not more:
+                    break
+                self.raw += more
+        except OSError:
+            pass
+        self.s.close()
+        return self
+
+    def clean(self):
+        return self.raw.endswith(b"\r\n0\r\n\r\n") and b"ransfer-" in self.raw.partition(b"\r\n\r\n")[0]
+
+    def whole(self):
+        head, gap, body = self.raw.partition(b"\r\n\r\n")
+        length = [r.split(b":")[1] for r in head.lower().split(b"\r\n") if r.startswith(b"content-length:")]
+        return bool(gap and length) and len(body) >= int(length[0])
+
+    @property
+    def answer(self):
+        return Answer(self.raw)
+
+    def body(self):
+        left, got = self.raw.partition(b"\r\n\r\n")[2], b""
+        while left:
+            size, _, left = left.partition(b"\r\n")
+            n = int(size or b"0", 16)
+            got, left = got + left[:n], left[n + 2:]
+        return got.decode()
+
+    def outcome(self):
+        return wait_for(lambda: [d["outcome"] for _, k, d in self.run.events() if k == "model.called"])
+
+
+def begin(rig, name, budget=9):
+    return rig.run(budget, profile=FORMATS[name][1], model=FORMATS[name][2], agent="open")
+
+
+def test_whole(rig, tap):
+    for name in FORMATS:
+        for what in ("WHOLE", "ONCE"):
+            run = begin(rig, name)
+            s = Stream(run, name, what)
+            a = s.answer
+            check(s.clean(), "%s %s: it ends cleanly" % (name, what))
+            same((a.status, a.headers.get("content-type")), (200, "text/event-stream"), name + ": its kind")
+            check(set(a.headers) <= {"content-type", "cache-control", "x-content-type-options", "x-request-id", "transfer-encoding",
+                                     "date", "connection"}, name + ": headers %s" % sorted(a.headers))
+            events = [json.loads(l[6:]) if l != "data: [DONE]" else l for l in s.body().split("\n") if l.startswith("data: ")]
+            want = [json.loads(l[6:]) if l != "data: [DONE]" else l for l in "".join(FORMATS[name][3:5]).split("\n") if l.startswith("data: ")]
+            same(events, want, name + ": the same events")
+            check("hello" not in s.body(), name + ": comments are left out")
+            shown = run.shown()
+            same((shown["used"], shown["prompt"], shown["completion"]), (1, 7, 3), name + ": what is counted")
+            same(s.outcome(), ["ok"], name + ": what is told of it")
+    asked = [t for t in tap.seen if "(chat)" in t]
+    check(asked and all('"stream_options":{"include_usage":true}' in t.replace(" ", "") for t in asked), "a chat's usage is asked for")
+
+
+def test_other_ends(rig, tap):
+    for name in FORMATS:
+        for what in ("CUT", "CLEAN", "ERROR", "BROKEN"):
+            run = begin(rig, name)
+            s = Stream(run, name, what)
+            check(not s.clean() and s.answer.status == 200 and "PART" in s.body(), "%s %s: it breaks off: %r" % (name, what, s.raw[-60:]))
+            last = {"chat": "[DONE]", "responses": "response.completed", "messages": "message_stop"}[name]
+            check(last not in s.body() and "overloaded" not in s.body(), "%s %s: no end" % (name, what))
+            same(run.shown()["used"], 1, what + ": the unit is spent")
+            check(s.outcome() in (["invalid_model_response"], ["model_unreachable"]), "%s %s: %s" % (name, what, s.outcome()))
+        run = begin(rig, name)
+        s = Stream(run, name, "PAGE")
+        check(s.answer.status in (502, 503) and s.whole(), name + ": no stream at all")
+        s = Stream(run, name, "REFUSED")
+        same((s.answer.status, s.answer.headers.get("retry-after")), (429, "7"), name + ": refused before it began")
+        same(Stream(run, name, "WHOLE").clean(), True, name + ": the next one")
+
+
+def test_first_part_at_once(rig, tap):
+    tap.gone.clear()
+    for name in FORMATS:
+        run = begin(rig, name)
+        s = Stream(run, name, "HELD", read=False)
+        check(s.until(b"PART"), name + ": the first part is there before the rest is")
+        tap.release()
+        check(s.all().clean(), name + ": and then the rest")
+        tap.gone.clear()
+
+
+def test_ended_early(rig, tap):
+    other = Stream(begin(rig, "chat"), "chat", "HELD", read=False)
+    for how in ("revoke", "cancel", "finish", "close"):
+        for what in ("HANG", "DRIP"):
+            run = begin(rig, "chat")
+            s = Stream(run, "chat", what, read=False)
+            check(s.until(b"PART"), "%s: it goes on" % what)
+            rig.tell(*((how, run.id) if how == "close" else (how, run.tenant, run.id)))
+            check(wait_for(lambda: tap.lost(s.text)), "%s under a stream that %ss: the provider is hung up on" % (how, what))
+            check(not s.all().clean(), "%s under a stream that %ss: it breaks off" % (how, what))
+            same(run.shown()["used"], 1, how + ": the unit stays spent")
+    tap.release()
+    check(other.all().clean(), "another run's stream goes on")
+    tap.gone.clear()
+
+
+def test_client_leaves(rig, tap):
+    for what in ("HANG", "DRIP"):
+        run = begin(rig, "chat")
+        s = Stream(run, "chat", what, read=False)
+        check(s.until(b"PART"), "it goes on")
+        s.s.close()
+        check(wait_for(lambda: tap.lost(s.text)), what + ": the provider is hung up on")
+        same(s.outcome(), ["client_left"], what + ": what is told of it")
+        same(Stream(run, "chat", "WHOLE").clean(), True, "the next one")
+
+
+def test_slow_reader(rig, tap):
+    """3 MB for a client that reads nothing for a while: the provider waits, and nothing is lost."""
+    gateway = int(rig.tell("pids")[0])
+
+    def resident():
+        return [int(l.split()[1]) for l in open("/proc/%d/status" % gateway) if l.startswith("VmRSS")][0]
+
+    run = begin(rig, "chat")
+    same(Stream(run, "chat", "MUCH").clean(), True, "3 MB at once")
+    before = resident()
+    slow = [Stream(run, "chat", "MUCH", read=False, buffer=4096) for _ in range(8)]
+    for s in slow:
+        check(s.until(b"xxx"), "it has begun")
+    time.sleep(1)
+    grown = resident() - before
+    with open("/proc/%d/maps" % gateway) as f:
+        sanitized = "libasan" in f.read() or "libtsan" in f.read()
+    check(sanitized or grown < 12000, "eight streams of 3 MB that nobody reads: %d kB" % grown)
+    for s in slow:
+        s.all()
+        check(s.clean() and s.body().count("x" * 1000) == 3000, "and then all of it")
+
+
+def test_store_dies(rig, tap):
+    """Its end is not told before the store has said that it may be; a store that is killed comes back."""
+    run = begin(rig, "chat")
+    s = Stream(run, "chat", "HELD", read=False)
+    check(s.until(b"PART"), "it goes on")
+    rig.tell("restart_store")
+    tap.release()
+    check(s.all().clean(), "a store that died under a stream and is back")
+    same(s.outcome(), ["ok"], "what is told of it")
+    tap.gone.clear()
+
+
+def test_many(rig, tap):
+    runs = [begin(rig, "chat", 60) for _ in range(4)]
+    got = []
+    threads = [threading.Thread(target=lambda r=r, n=n, t=r.token(): got.append(Stream(r, n, "WHOLE", token=t).clean()))
+               for r in runs for n in ("chat", "responses") for _ in range(20)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    same((len(got), all(got)), (160, True), "160 streams at once")
+
+
+def main():
+    if os.geteuid() != 0:
+        print("needs root: the store tells roles by uid")
+        return 77
+    top = folder()
+    try:
+        tap = Upstream()
+        rig = Rig(top)
+        rig.tell("secret", "signing", RUN_SECRET)
+        rig.tell("secret", "key", KEY)
+        rig.tell("timeout", 300000)
+        rig.tell("provider", "p-main", tap.url, "-", "key", 1)
+        rig.tell("provider", "p-anth", tap.url, "-", "key", 1, "anthropic")
+        rig.tell("profile", "main", "p-main", MODEL)
+        rig.tell("profile", "anth", "p-anth", "m-anth")
+        rig.tell("agent", "open", "agent", 0, 0, 1000, 3)
+        rig.start()
+        for name, test in list(globals().items()):
+            if name.startswith("test_") and (not sys.argv[1:] or name in sys.argv[1:]):
+                try:
+                    test(rig, tap)
+                except Exception:
+                    traceback.print_exc()
+                    check(False, name + " broke off")
+        rig.stop()
+    finally:
+        log = top + "/pinfold-gateway.log"
+        if (counts["failed"] or sys.exc_info()[0]) and os.path.exists(log):
+            print("".join(open(log).readlines()[-20:]))
+        remove(top)
+    print("%d passed, %d failed" % (counts["passed"], counts["failed"]))
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
