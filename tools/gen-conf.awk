@@ -21,7 +21,7 @@ function roff(s,  a, k, i, t, rest) {
     t = a[i]
     if (i % 2 == 0) {
       rest = a[i + 1]
-      if (match(rest, /^[.,;:)]+/)) { printf ".Ql %s %s\n", plain(t), substr(rest, 1, RLENGTH); a[i + 1] = substr(rest, RLENGTH + 1) }
+      if (match(rest, /^[.,;:)]+/)) { m = substr(rest, 1, RLENGTH); gsub(/./, " &", m); printf ".Ql %s%s\n", plain(t), m; a[i + 1] = substr(rest, RLENGTH + 1) }
       else printf ".Ql %s\n", plain(t)
       continue
     }
