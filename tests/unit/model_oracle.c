@@ -35,9 +35,9 @@ static const char *const never[] = {"file_id",
 				    "api_base",
 				    "plugins",
 				    NULL};
-static const char *const hosted[] = {"web_search",     "web_fetch", "code_interpreter", "code_execution",
-				     "file_search",    "image_gen", "computer",         "mcp",
-				     "item_reference", "bash_code", "tool_search",      NULL};
+static const char *const hosted[] = {"web_search",     "web_fetch",           "code_interpreter", "code_execution",
+				     "file_search",    "image_generation",    "computer",         "mcp",
+				     "item_reference", "bash_code_execution", "tool_search",      NULL};
 
 static bool among(const char *const *list, const char *s)
 {
