@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <time.h>
@@ -60,10 +61,24 @@ static bool signs(const struct want *w)
 	return strcmp(w->name, conf_run_secret(&w->conf)) == 0;
 }
 
+static void next_of(char out[128], const char *name)
+{
+	snprintf(out, 128, "%.100s" SECRET_NEXT, name);
+}
+
 /* One that this command may change. */
 static bool changeable(const struct want *w)
 {
+	char next[128];
+
+	next_of(next, w->name);
+	/* What somebody uses under its own name is no next value to be made, exchanged and removed. */
 	for (uint32_t i = 0; i < w->conf.nproviders; i++)
+		if (strcmp(w->conf.providers[i].secret, next) == 0)
+			return wrong(next, "is what a provider names as its own: give that another name first") == 0;
+	if (signs(w) && strlen(next) >= sizeof((struct secrets *)NULL)->v[0].name)
+		return wrong(w->name, "has too long a name for a next value") == 0;
+	for (uint32_t i = 0; i < w->conf.nproviders && *w->name != '\0'; i++)
 		if (strcmp(w->conf.providers[i].secret, w->name) == 0)
 			return true;
 	if (signs(w))
@@ -72,11 +87,6 @@ static bool changeable(const struct want *w)
 				 ? "cannot be changed while browsers are subscribed: each of them knows us by it"
 				 : "is no secret that the configuration names (pinfold secret list)");
 	return false;
-}
-
-static void next_of(char out[128], const char *name)
-{
-	snprintf(out, 128, "%.100s" SECRET_NEXT, name);
 }
 
 /* A trailing end of line is nobody's; what is left must be one line. */
@@ -140,7 +150,7 @@ static int write_next(const struct want *w, const uint8_t *value, size_t n)
 	(void)unlinkat(w->dir, temp, 0);
 	own_fd int fd = openat(w->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 || fchmod(fd, 0600) != 0 || !write_all(fd, value, n) || fsync(fd) != 0 ||
-	    renameat(w->dir, temp, w->dir, next) != 0 || fsync(w->dir) != 0)
+	    renameat2(w->dir, temp, w->dir, next, RENAME_NOREPLACE) != 0 || fsync(w->dir) != 0)
 		return wrong(next, strerror(errno));
 	return 0;
 }
@@ -212,20 +222,26 @@ static int promote(struct want *w)
 		return wrong(next, "is missing: run \"pinfold secret rotate\" first");
 	if (st.st_size < (signs(w) ? TOKEN_SECRET_MIN : 1))
 		return wrong(next, "is empty or too short: drop it and rotate anew");
-	/* Both get one time, by which drop knows that the one that is next now was in use. */
-	(void)clock_gettime(CLOCK_REALTIME, &now[0]);
-	now[1] = now[0];
 	int done = there(w, w->name, &st) ? renameat2(w->dir, next, w->dir, w->name, RENAME_EXCHANGE)
 					  : renameat(w->dir, next, w->dir, w->name);
 	if (done != 0)
 		return wrong(next, strerror(errno));
-	(void)utimensat(w->dir, w->name, now, 0);
-	(void)utimensat(w->dir, next, now, 0);
+	/* Both get one time, by which drop knows that the one that is next now was in use, and until when at the
+	 * latest; until that is known it is no time at all. */
+	(void)utimensat(w->dir, w->name, NULL, 0);
+	(void)utimensat(w->dir, next, (struct timespec[2]){{0}}, 0);
 	(void)fsync(w->dir);
-	return in_force(
+	int status = in_force(
 	    w, AUDIT_SECRET_PROMOTE,
 	    signs(w) ? "is what was its next value; the one before is next, and still accepted until it is dropped"
 		     : "is what was its next value, from the next call on; the one before is kept as next");
+	if (status == 0) {
+		(void)clock_gettime(CLOCK_REALTIME, &now[0]);
+		now[1] = now[0];
+		(void)utimensat(w->dir, w->name, now, 0);
+		(void)utimensat(w->dir, next, now, 0);
+	}
+	return status;
 }
 
 /* A run keeps the tokens that it was given at its start: those of an older secret must stay good until it ends. */
@@ -238,8 +254,11 @@ static bool still_used(const struct want *w, const struct stat *next)
 	    (next->st_mtime == name.st_mtime && next->st_mtim.tv_nsec > name.st_mtim.tv_nsec))
 		return false;
 	struct ask *ask = admin_open();
-	bool used = st_call_stat(ask, &m, NULL, &a, NULL) == ERR_OK && a.open_runs > 0 &&
-		    a.oldest_open <= (uint64_t)next->st_mtime * 1000 + 1000;
+	/* Who cannot be asked has runs, unless there is nobody. */
+	bool used =
+	    st_call_stat(ask, &m, NULL, &a, NULL) != ERR_OK
+		? service_there(NULL)
+		: a.open_runs > 0 && (next->st_mtime == 0 || a.oldest_open <= (uint64_t)next->st_mtime * 1000 + 1000);
 	ask_free(ask);
 	return used;
 }
@@ -332,7 +351,14 @@ int cmd_secret(struct cli *cli, int argc, char **argv)
 			return EXIT_FAILED;
 		snprintf(path, sizeof path, "%s/secrets", place_dir(PLACE_SYSCONF));
 		w.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		int status = w.dir < 0 ? wrong(path, strerror(errno)) : acts[i].act(&w);
+		int status = EXIT_FAILED;
+		if (w.dir < 0)
+			(void)wrong(path, strerror(errno));
+		else if (w.name != NULL && flock(w.dir, LOCK_EX | LOCK_NB) != 0)
+			(void)wrong(path, errno == EWOULDBLOCK ? "another \"pinfold secret\" is at work there"
+							       : strerror(errno));
+		else
+			status = acts[i].act(&w);
 		if (w.dir >= 0)
 			close(w.dir);
 		conf_free(&w.conf);

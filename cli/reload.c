@@ -13,8 +13,10 @@
 #include "cli/cli.h"
 #include "cli/reload.h"
 #include "gen/store_msg.h"
+#include "lib/chan.h"
 #include "lib/num.h"
 #include "lib/own.h"
+#include "lib/place.h"
 
 enum { OUTCOME_MS = 120000, LOOK_US = 20000 };
 
@@ -37,14 +39,30 @@ static enum err look(struct ask *a, struct state *s)
 	return ERR_OK;
 }
 
-/* Only the process that is stored's parent now: the second look is behind the descriptor, which stays its. */
+bool service_there(uint32_t *sandboxd)
+{
+	char path[300];
+	uid_t uid;
+	pid_t pid;
+
+	snprintf(path, sizeof path, "%s/%s", place_dir(PLACE_RUN), PLACE_ADMIN_SOCK);
+	own_fd int fd = chan_reach(path);
+	bool there = fd >= 0 && chan_peer(fd, &uid, &pid);
+	if (sandboxd != NULL)
+		*sandboxd = there && uid == geteuid() ? (uint32_t)pid : 0;
+	return there;
+}
+
+/* Only the process that made the socket, by the kernel's word: stored's alone would send root's signal to whomever a
+ * stored that was taken over names. The second look is behind the descriptor, which stays its. */
 static bool wake(struct ask *a, const struct state *s)
 {
 	struct state again;
+	uint32_t listens;
 	own_fd int pidfd = s->sandboxd > 1 ? (int)syscall(SYS_pidfd_open, s->sandboxd, 0) : -1;
 
-	return pidfd >= 0 && look(a, &again) == ERR_OK && again.sandboxd == s->sandboxd &&
-	       syscall(SYS_pidfd_send_signal, pidfd, SIGHUP, NULL, 0) == 0;
+	return pidfd >= 0 && look(a, &again) == ERR_OK && again.sandboxd == s->sandboxd && service_there(&listens) &&
+	       listens == s->sandboxd && syscall(SYS_pidfd_send_signal, pidfd, SIGHUP, NULL, 0) == 0;
 }
 
 /* Lines, each of which may hold what stands in a file. */
@@ -64,13 +82,13 @@ enum reload_end config_reload(bool quiet)
 	struct ask *a = admin_open();
 	enum err e = look(a, &first);
 
-	if (e != ERR_OK && quiet) {
+	if (e != ERR_OK && quiet && !service_there(NULL)) {
 		ask_free(a);
 		return RELOAD_NOT_RUNNING;
 	}
 	if (e != ERR_OK) {
 		(void)admin_failed(a, e);
-		return RELOAD_NOT_RUNNING;
+		return quiet ? RELOAD_REFUSED : RELOAD_NOT_RUNNING;
 	}
 	if (!wake(a, &first)) {
 		fprintf(stderr, "pinfold: pinfold-sandboxd (%u) cannot be told: are you root?\n", first.sandboxd);
