@@ -23,24 +23,105 @@ static const struct option options[] = {{"instruction", required_argument, NULL,
 					{"patch", no_argument, NULL, 'p'},
 					{0}};
 
+/* What the tenant may. NULL where the server does not say so: then it refuses what may not be, as it does in any case.
+ */
+static const struct json *limits(const struct cli *cli, const struct secret *token, struct arena *a)
+{
+	struct http_answer answer;
+	struct cli still = *cli;
+	const struct json *v = NULL;
+
+	still.idempotency_key = NULL;
+	still.quiet = true;
+	if (http_raw(&still, token, NULL, "/v1/limits", NULL, &answer) != 0)
+		return NULL;
+	if (answer.status == 200)
+		v = json_parse(a, answer.body.p, answer.body.n, JSON_DEPTH, 10000, NULL);
+	buf_free(&answer.body);
+	return v;
+}
+
+static const struct json *list_of(const struct json *may, const char *name)
+{
+	const struct json *v = may != NULL && may->type == JSON_OBJECT ? json_get(may, name) : NULL;
+
+	return v != NULL && v->type == JSON_ARRAY ? v : NULL;
+}
+
+static void say_uploading(const struct uploaded *told, size_t bytes)
+{
+	fprintf(stderr, "uploading %u file%s (%zu bytes)", told->files, told->files == 1 ? "" : "s", bytes);
+	for (unsigned i = 0; i < told->left_out && i < UPLOAD_NAMES; i++) {
+		fputs(i == 0 ? "; left out: " : ", ", stderr);
+		say_foreign(stderr, told->names[i], strlen(told->names[i]));
+	}
+	if (told->left_out > UPLOAD_NAMES)
+		fprintf(stderr, " and %u more", told->left_out - UPLOAD_NAMES);
+	fputs(told->left_out > 0 ? " (links, or no text of the types that the tenant may upload)\n" : "\n", stderr);
+}
+
+static bool same_check(const char *line, const struct json *argv)
+{
+	for (const struct json *w = argv->child; w != NULL; w = w->next) {
+		line += strspn(line, " ");
+		size_t n = strcspn(line, " ");
+		if (w->type != JSON_STRING || n != w->len || memcmp(line, w->text, n) != 0)
+			return false;
+		line += n;
+	}
+	return line[strspn(line, " ")] == '\0';
+}
+
+/* Of a run that was refused: where one of its checks is none that the tenant may run, those that it may. */
+static void say_checks(const struct upload *u, const struct json *may)
+{
+	bool strange = false;
+
+	for (unsigned i = 0; may != NULL && i < (u->nchecks > 0 ? u->nchecks : 1); i++) {
+		const struct json *c = may->child;
+		while (c != NULL && !same_check(u->nchecks > 0 ? u->check[i] : UPLOAD_CHECK, c))
+			c = c->next;
+		strange = strange || c == NULL;
+	}
+	if (!strange)
+		return;
+	fputs("The checks that this tenant may run:\n", stderr);
+	for (const struct json *c = may->child; c != NULL; c = c->next) {
+		fputs("  --check \"", stderr);
+		for (const struct json *w = c->child; w != NULL; w = w->next) {
+			say_foreign(stderr, w->text, w->type == JSON_STRING ? w->len : 0);
+			fputs(w->next != NULL ? " " : "", stderr);
+		}
+		fputs("\"\n", stderr);
+	}
+}
+
 /* Creates the run and copies its id. 0, or an exit status. */
 static int create(const struct cli *cli, struct upload *u, char run[129])
 {
 	struct buf body;
 	struct http_answer answer;
-	unsigned files, skipped;
+	static struct uploaded told; /* large */
+	own_arena struct arena known;
 	int status = EXIT_USAGE;
 	char key[UUID_LEN + 1];
+	own_secret struct secret token = {0};
 	struct cli once = *cli;
 
 	uuid4(key);
 	if (once.idempotency_key == NULL)
 		once.idempotency_key = key;
+	arena_init(&known, 1 << 20);
+	if (!http_named(cli) || !token_find(cli, &token))
+		return EXIT_USAGE;
+	const struct json *may = limits(cli, &token, &known);
+	u->types = list_of(may, "extensions");
 	buf_init(&body, 8 << 20);
-	if (upload_write(u, &body, &files, &skipped)) {
-		fprintf(stderr, "uploading %u files (%zu bytes)%s\n", files, body.n,
-			skipped != 0 ? "; links and files that are no text of the known types are left out" : "");
-		status = http_call(&once, "/v1/runs", buf_cstr(&body), &answer);
+	if (upload_write(u, &body, &told)) {
+		say_uploading(&told, body.n);
+		status = http_ask(&once, &token, NULL, "/v1/runs", buf_cstr(&body), &answer);
+		if (status == EXIT_FAILED)
+			say_checks(u, list_of(may, "checks"));
 	}
 	buf_free(&body);
 	if (status == EXIT_UNREACHABLE)

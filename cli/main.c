@@ -229,6 +229,8 @@ int main(int argc, char **argv)
 		else
 			return usage("unknown option %s", argv[i]);
 	}
+	if (cli.server != NULL && cli.server[0] == '\0')
+		cli.server = NULL;
 	if (i >= argc)
 		return help(stderr, EXIT_USAGE);
 	if (strcmp(argv[i], "help") == 0)

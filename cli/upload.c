@@ -20,28 +20,55 @@ enum { FILES_MAX = 32, FILE_BYTES = 64000, DEPTH_MAX = 16 };
 
 struct walk {
 	struct jw *w;
+	const struct json *types;
 	char paths[FILES_MAX][PATH_MAX_CHARS + 1];
-	unsigned n, skipped;
+	unsigned n;
+	struct uploaded *told;
 };
 
-static bool wanted(const char *path)
+static const char *const usual[] = {".py", ".toml", ".md", ".txt", ".json", ".yaml", ".yml", ".ini", ".cfg"};
+
+static bool wanted(const struct walk *k, const char *path)
 {
-	static const char *const types[] = {".py", ".toml", ".md", ".txt", ".json", ".yaml", ".yml", ".ini", ".cfg"};
 	char ext[32];
 
 	path_extension(path, ext, sizeof ext);
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-		if (strcmp(types[i], ext) == 0)
+	for (const struct json *t = k->types != NULL ? k->types->child : NULL; t != NULL; t = t->next)
+		if (t->type == JSON_STRING && strcmp(t->text, ext) == 0)
+			return true;
+	for (size_t i = 0; k->types == NULL && i < sizeof usual / sizeof *usual; i++)
+		if (strcmp(usual[i], ext) == 0)
 			return true;
 	return false;
+}
+
+static void leave_out(struct walk *k, const char *path)
+{
+	if (k->told->left_out < UPLOAD_NAMES)
+		snprintf(k->told->names[k->told->left_out], sizeof k->told->names[0], "%s", path);
+	k->told->left_out++;
+}
+
+/* There is nothing: of what there could be. */
+static void say_types(const struct upload *u)
+{
+	fprintf(stderr, "pinfold: %s holds no file that can be uploaded: none is text of the types", u->dir);
+	for (const struct json *t = u->types != NULL ? u->types->child : NULL; t != NULL; t = t->next) {
+		fputc(' ', stderr);
+		if (t->type == JSON_STRING)
+			say_foreign(stderr, t->text, t->len);
+	}
+	for (size_t i = 0; u->types == NULL && i < sizeof usual / sizeof *usual; i++)
+		fprintf(stderr, " %s", usual[i]);
+	fputc('\n', stderr);
 }
 
 static bool add_file(struct walk *k, int dirfd, const char *name, const char *path)
 {
 	size_t n;
 
-	if (!path_valid(path, strlen(path)) || !wanted(path)) {
-		k->skipped++;
+	if (!path_valid(path, strlen(path)) || !wanted(k, path)) {
+		leave_out(k, path);
 		return true;
 	}
 	if (k->n == FILES_MAX) {
@@ -54,7 +81,7 @@ static bool add_file(struct walk *k, int dirfd, const char *name, const char *pa
 		return false;
 	}
 	if (!utf8_valid(text, n, NULL) || memchr(text, '\0', n) != NULL) {
-		k->skipped++;
+		leave_out(k, path);
 		return true;
 	}
 	snprintf(k->paths[k->n++], sizeof k->paths[0], "%s", path);
@@ -85,14 +112,14 @@ static bool walk_dir(struct walk *k, int dirfd, const char *prefix, unsigned dep
 		    fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 			int len = snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] != '\0' ? "/" : "", name);
 			if (len < 0 || (size_t)len >= sizeof path) {
-				k->skipped++;
+				leave_out(k, path);
 			} else if (S_ISREG(st.st_mode)) {
 				ok = add_file(k, dirfd, name, path);
 			} else if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
 				own_fd int sub = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 				ok = sub < 0 || walk_dir(k, sub, path, depth + 1);
 			} else {
-				k->skipped++;
+				leave_out(k, path);
 			}
 		}
 		free(list[i]);
@@ -113,7 +140,7 @@ static void write_argv(struct jw *w, const char *line)
 	jw_close(w, ']');
 }
 
-bool upload_write(const struct upload *u, struct buf *body, unsigned *files, unsigned *skipped)
+bool upload_write(const struct upload *u, struct buf *body, struct uploaded *told)
 {
 	struct jw w;
 	struct walk *k = calloc(1, sizeof *k);
@@ -126,7 +153,10 @@ bool upload_write(const struct upload *u, struct buf *body, unsigned *files, uns
 		return false;
 	}
 	jw_init(&w, body);
+	*told = (struct uploaded){0};
 	k->w = &w;
+	k->types = u->types;
+	k->told = told;
 	jw_open(&w, '{');
 	jw_kstr(&w, "instruction", u->instruction);
 	if (u->agent != NULL)
@@ -149,7 +179,7 @@ bool upload_write(const struct upload *u, struct buf *body, unsigned *files, uns
 	for (unsigned i = 0; i < u->nchecks; i++)
 		write_argv(&w, u->check[i]);
 	if (u->nchecks == 0)
-		write_argv(&w, "git diff --check");
+		write_argv(&w, UPLOAD_CHECK);
 	jw_close(&w, ']');
 	if (u->npermits != 0) {
 		jw_key(&w, "permissions");
@@ -159,10 +189,9 @@ bool upload_write(const struct upload *u, struct buf *body, unsigned *files, uns
 		jw_close(&w, '}');
 	}
 	jw_close(&w, '}');
-	*files = k->n;
-	*skipped = k->skipped;
+	told->files = k->n;
 	if (ok && k->n == 0) {
-		fprintf(stderr, "pinfold: %s holds no source files that can be uploaded\n", u->dir);
+		say_types(u);
 		ok = false;
 	}
 	free(k);

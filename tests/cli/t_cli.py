@@ -54,6 +54,8 @@ def refused(api):
 def unreachable():
     got, out, err = plain(None, "ps")
     check("nobody there", got == 4 and "http://127.0.0.1:1 cannot be reached (" in err and FORM.fullmatch(err), err)
+    got, out, err = plain(None, "ps", PINFOLD_URL="")
+    check("an empty address is none", got == 2 and "no server: set PINFOLD_URL" in err, (got, err))
     got, out, err = plain(None, "--server", "http://none.invalid", "ps")
     check("no such name", got == 4 and "check the name in --server" in err and FORM.fullmatch(err + "") is None, err)
     tls = socketserver("127.0.0.1")
@@ -184,6 +186,40 @@ def keys(api):
     check("wrong use", plain(api, "run", "-i", "x", "--idempotency-key", "a b", tree)[0] == 2)
 
 
+def types(api):
+    """What is uploaded is what the tenant may upload; what is left out is named, and which checks there are."""
+    tree = dir_ + "/types"
+    os.makedirs(tree + "/src")
+    for name in ("src/a.c", "b.py", "c.txt", "d.md", "e.md"):
+        open(tree + "/" + name, "w").write("x = 1\n")
+    os.symlink("b.py", tree + "/l.c")
+
+    def upload(*words):
+        api.created.clear()
+        got, out, err = plain(api, "run", "-i", "x", "--detach", *words, tree)
+        return got, [f["path"] for f in api.created[-1][0]["files"]] if api.created else None, err
+
+    got, paths, err = upload()
+    check("of a server that does not say", (got, paths) == (0, ["b.py", "c.txt", "d.md", "e.md"]) and "; left out: l.c, src/a.c (" in err, (got, paths, err))
+    may = {"extensions": [".c", ".txt"], "checks": [["make"], ["cc", "-c", "a.c"]]}
+    api.answers = {"GET /v1/limits": (200, may)}
+    got, paths, err = upload()
+    check("the tenant's own types", (got, paths) == (0, ["c.txt", "src/a.c"]) and "uploading 2 files" in err and
+          "left out: b.py, d.md, e.md and 1 more (links, or" in err and "checks" not in err, (got, paths, err))
+    api.answers["POST /v1/runs"] = (400, ERROR)
+    got, paths, err = upload("--check", "make", "--check", "make test")
+    check("and its checks", got == 1 and err.endswith('that this tenant may run:\n  --check "make"\n  --check "cc -c a.c"\n'), err)
+    check("also where none was named", upload()[2].endswith('"cc -c a.c"\n'))
+    check("not where another thing is wrong", "may run" not in upload("--check", "cc  -c a.c", "--check", "make")[2])
+    api.answers = {"GET /v1/limits": (200, {**may, "extensions": [".rs"]})}
+    got, paths, err = upload()
+    check("nothing of them", (got, paths) == (2, None) and err.endswith("none is text of the types .rs\n"), err)
+    for odd in ([], {"extensions": 1}, {"extensions": [1, {"a": 2}, []], "checks": [1, [2], {"a": []}]}):
+        api.answers = {"GET /v1/limits": (200, odd), "POST /v1/runs": (400, ERROR)}
+        got, paths, err = upload()
+        check(f"limits that are none: {odd}", got in (1, 2) and err.startswith(("uploading", "pinfold: ")), (got, err))
+
+
 def colours(api):
     tree = dir_ + "/colours"
     os.makedirs(tree)
@@ -258,7 +294,7 @@ def manual():
 
 
 try:
-    for f in (refused, secret, pages, output, files, keys, colours):
+    for f in (refused, secret, pages, output, files, keys, types, colours):
         case(f.__name__, with_api, f)
     case("unreachable", unreachable)
     case("manual", manual)
