@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Gateway call against the same call straight to the scripted model and through nginx with kept connections, at 1 and 16
-callers; ratios of one run.
+"""Gateway call against the same call straight to the scripted model and through nginx with kept connections, at 1, 16 and
+64 callers; ratios of one run.
 
 Run as root in a build folder (or with PINFOLD_BUILD): bench/gateway.py [CALLS]
 """
@@ -75,7 +75,7 @@ def main():
         rig.tell("profile", "main", "p-main", MODEL)
         rig.start()
         nginx, port = proxy(top, model)
-        for callers in (1, 16):
+        for callers in (1, 16, 64):
             run = rig.run(budget=calls + 100)
             subprocess.run([os.path.join(BUILD, "bench/gateway_call"), str(run.port), str(model.port), str(port), model.ca, MODEL,
                             str(calls), str(callers)], check=True, env=dict(os.environ, TOKEN=run.token()))

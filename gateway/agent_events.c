@@ -103,7 +103,9 @@ static bool take_line(const struct gate_call *call, struct batch *b, const struc
 	struct line *line = &b->lines[b->n];
 	arena_init(&arena, GATE_ARENA);
 	char *text = arena_dup(&arena, raw->text, raw->len - 1);
-	size_t n = text ? keys_hide(call, text, raw->len - 1) : 0;
+	if (!text)
+		return false;
+	size_t n = keys_hide(call, text, raw->len - 1);
 	const struct json *event = json_parse(&arena, text, n, JSON_DEPTH, GATE_NODES, NULL);
 	if (!event || event->type != JSON_OBJECT)
 		return false;
