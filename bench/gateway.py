@@ -69,7 +69,7 @@ def main():
     rig = Rig(top)
     nginx = None
     try:
-        rig.tell("secret", "run-token", RUN_SECRET)
+        rig.tell("secret", "signing", RUN_SECRET)
         rig.tell("secret", "key", KEY)
         rig.tell("provider", "p-main", model.url, model.ca, "key", 0)
         rig.tell("profile", "main", "p-main", MODEL)
