@@ -28,7 +28,8 @@ static const char *inner(const char *name)
 		return NULL;
 	for (const char *p = slash + 1; *p != '\0';) {
 		size_t n = strcspn(p, "/");
-		if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && memcmp(p, "..", 2) == 0))
+		/* "." leads nowhere, and some have it. */
+		if (n == 0 || (n == 2 && memcmp(p, "..", 2) == 0))
 			return NULL;
 		p += n + (p[n] == '/');
 	}

@@ -92,7 +92,7 @@ def listing():
 
 DATA = where()
 PROFILES = os.path.join(ROOT, "etc/pinfold/profiles.d")
-one = archive(("package/bin/demo", "#!/bin/sh\necho hello\n", 0o755), ("package/lib/a.js", "a\n", 0o666), ("package/x", "x\n", 0o4755))
+one = archive(("package/bin/demo", "#!/bin/sh\necho hello\n", 0o755), ("package/lib/a.js", "a\n", 0o666), ("package/./x", "x\n", 0o4755))
 two = archive(("other/bin/node", "#!/bin/sh\nexec \"$@\"\n", 0o644))
 LOCK = f"""# a comment
 agent demo 1.2.3 MIT

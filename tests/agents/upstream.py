@@ -1,0 +1,126 @@
+"""A provider with canned answers, in three wire formats, streamed or whole: it has the agent run one shell command, and is
+content with what came of it. It keeps what it was asked and what it charged."""
+import http.server, json, threading
+
+# A tool for a shell command, as each agent offers it, and what it takes.
+SHELLS = {
+    "exec_command": lambda c: {"cmd": c}, "bash": lambda c: {"command": c, "description": "mend the file"},
+    "Bash": lambda c: {"command": c, "description": "mend the file"}, "shell": lambda c: {"command": ["bash", "-lc", c]},
+    "run_shell_command": lambda c: {"command": c, "description": "mend the file", "is_background": False},
+}
+
+
+class Upstream:
+    """asked: of each request its path, headers, body, and what it cost. spoil(handler, kind, frames) may send instead of us."""
+
+    def __init__(self, command, key):
+        self.command, self.key, self.asked, self.spoil, self.lock = command, key, [], None, threading.Lock()
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                outer.answer(self)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_port
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, h):
+        raw = h.rfile.read(int(h.headers["Content-Length"]))
+        body, path = json.loads(raw), h.path.split("?")[0]
+        offered = self.key in (h.headers.get("Authorization", "").removeprefix("Bearer "), h.headers.get("x-api-key"))
+        kind = path.rsplit("/v1/", 1)[-1]
+        took, gave = len(raw) // 4, 20
+        with self.lock:
+            self.asked.append({"path": path, "headers": dict(h.headers), "body": body, "tokens": (took, gave), "key": offered})
+        if not offered:
+            return self.whole(h, 401, {"error": {"message": "no such key", "type": "invalid_request_error", "code": "invalid_api_key"}})
+        tool = next((n for n in self.tools(body) if n in SHELLS), None)
+        calls = tool is not None and not self.seen(body)
+        frames, answer = {"chat/completions": self.chat, "responses": self.responses, "messages": self.messages}[kind](
+            body["model"], tool if calls else None, took, gave)
+        if not body.get("stream"):
+            return self.whole(h, 200, answer)
+        h.send_response(200)
+        h.send_header("Content-Type", "text/event-stream")
+        h.send_header("Transfer-Encoding", "chunked")
+        h.end_headers()
+        send = lambda text: (h.wfile.write(b"%x\r\n" % len(text.encode()) + text.encode() + b"\r\n"), h.wfile.flush())
+        if self.spoil is not None and self.spoil(h, kind, frames, send):
+            return
+        for f in frames:
+            send(f)
+        h.wfile.write(b"0\r\n\r\n")
+
+    @staticmethod
+    def whole(h, status, value):
+        text = json.dumps(value).encode()
+        h.send_response(status)
+        h.send_header("Content-Type", "application/json")
+        h.send_header("Content-Length", str(len(text)))
+        h.end_headers()
+        h.wfile.write(text)
+
+    @staticmethod
+    def tools(body):
+        for t in body.get("tools") or []:
+            yield t.get("function", {}).get("name") or t.get("name")
+
+    @staticmethod
+    def seen(body):
+        """Was a tool's result given back?"""
+        for m in body.get("messages") or []:
+            if m.get("role") == "tool" or any(isinstance(p, dict) and p.get("type") == "tool_result" for p in
+                                              (m["content"] if isinstance(m.get("content"), list) else [])):
+                return True
+        inputs = body.get("input")
+        return any(i.get("type") in ("function_call_output", "custom_tool_call_output") for i in (inputs if isinstance(inputs, list) else []))
+
+    def arguments(self, tool):
+        return json.dumps(SHELLS[tool](self.command))
+
+    def chat(self, model, tool, took, gave):
+        message = {"role": "assistant", "content": None if tool else "Mended."}
+        if tool:
+            message["tool_calls"] = [{"index": 0, "id": "call_1", "type": "function", "function": {"name": tool, "arguments": self.arguments(tool)}}]
+        end = "tool_calls" if tool else "stop"
+        usage = {"prompt_tokens": took, "completion_tokens": gave, "total_tokens": took + gave}
+        head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
+        parts = [{"choices": [{"index": 0, "delta": message, "finish_reason": None}]}, {"choices": [{"index": 0, "delta": {}, "finish_reason": end}]},
+                 {"choices": [], "usage": usage}]
+        frames = ["data: " + json.dumps({**head, **p}) + "\n\n" for p in parts] + ["data: [DONE]\n\n"]
+        whole = dict(message)
+        if tool:
+            whole["tool_calls"] = [{k: v for k, v in message["tool_calls"][0].items() if k != "index"}]
+        return frames, {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model, "usage": usage,
+                        "choices": [{"index": 0, "message": whole, "finish_reason": end}]}
+
+    def responses(self, model, tool, took, gave):
+        item = ({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": tool, "arguments": self.arguments(tool), "status": "completed"} if tool else
+                {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                 "content": [{"type": "output_text", "text": "Mended.", "annotations": []}]})
+        usage = {"input_tokens": took, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": gave,
+                 "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": took + gave}
+        response = {"id": "resp_1", "object": "response", "created_at": 1, "status": "in_progress", "model": model, "output": []}
+        done = {**response, "status": "completed", "output": [item], "usage": usage}
+        events = [("response.created", {"response": response}), ("response.output_item.added", {"output_index": 0, "item": item}),
+                  ("response.output_item.done", {"output_index": 0, "item": item}), ("response.completed", {"response": done})]
+        return [f"event: {n}\ndata: " + json.dumps({"type": n, "sequence_number": i, **d}) + "\n\n" for i, (n, d) in enumerate(events)], done
+
+    def messages(self, model, tool, took, gave):
+        block = {"type": "tool_use", "id": "toolu_1", "name": tool, "input": SHELLS[tool](self.command)} if tool else {"type": "text", "text": "Mended."}
+        end = "tool_use" if tool else "end_turn"
+        message = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": [], "stop_reason": None, "stop_sequence": None,
+                   "usage": {"input_tokens": took, "output_tokens": 1}}
+        start = {**block, "input": {}} if tool else {**block, "text": ""}
+        delta = {"type": "input_json_delta", "partial_json": self.arguments(tool)} if tool else {"type": "text_delta", "text": "Mended."}
+        events = [("message_start", {"message": message}), ("content_block_start", {"index": 0, "content_block": start}),
+                  ("content_block_delta", {"index": 0, "delta": delta}), ("content_block_stop", {"index": 0}),
+                  ("message_delta", {"delta": {"stop_reason": end, "stop_sequence": None}, "usage": {"output_tokens": gave}}), ("message_stop", {})]
+        return ([f"event: {n}\ndata: " + json.dumps({"type": n, **d}) + "\n\n" for n, d in events],
+                {**message, "content": [block], "stop_reason": end, "usage": {"input_tokens": took, "output_tokens": gave}})
