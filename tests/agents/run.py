@@ -4,7 +4,7 @@ each mends the sample project; none of them ever holds a key. For the long list:
 
     tests/agents/run.py --build DIR [AGENT...]
 """
-import argparse, json, os, shutil, signal, subprocess, sys, tempfile
+import argparse, json, os, shutil, signal, subprocess, sys, tempfile, time, urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.abspath(os.path.join(HERE, "..", ".."))
@@ -85,6 +85,13 @@ def main():
         user = {**os.environ, "PINFOLD_URL": ready["url"]}
         for name in names:
             one(cli, user, ready, upstream, name, work)
+        api = Api(ready)
+        if "opencode" in names:
+            asked(api, upstream, "opencode-ask")
+        for name in set(names) & {"codex", "pi"}:
+            cut(api, upstream, name)
+        for name in set(names) & {"codex", "pi", "opencode"}:
+            spent(api, upstream, name, root, operator, cli)
     finally:
         up.send_signal(signal.SIGTERM)
         up.wait(PATIENCE)
@@ -95,6 +102,103 @@ def main():
         shutil.rmtree(work)
     print(f"{good} passed, {bad} failed")
     return bad > 0
+
+
+class Api:
+    def __init__(self, ready):
+        self.url = ready["url"]
+        self.token, self.phone = (open(ready[k]).read().strip() for k in ("apiTokenFile", "deviceTokenFile"))
+
+    def call(self, method, path, body=None, bearer=None):
+        r = urllib.request.Request(self.url + path, method=method, data=None if body is None else json.dumps(body).encode(),
+                                   headers={"Authorization": "Bearer " + (bearer or self.token), "Content-Type": "application/json"})
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(r, timeout=PATIENCE) as a:
+            return a.read().decode()
+
+    def start(self, agent, **more):
+        files = [{"path": n, "content": open(f"{TOP}/examples/calc/{n}").read()} for n in ("calc.py", "test_calc.py")]
+        body = {"instruction": "Mend the sum in calc.py.", "agent": agent, "modelProfile": "canned", "files": files, "allowedPaths": ["calc.py"],
+                "checks": [["python3", "-m", "unittest", "discover"]], **more}
+        return json.loads(self.call("POST", "/v1/runs", body))["runId"]
+
+    def until(self, run, there=lambda v: False):
+        end = time.monotonic() + 2 * PATIENCE
+        while time.monotonic() < end:
+            v = json.loads(self.call("GET", "/v1/runs/" + run))
+            if v["status"] in ("completed", "failed", "cancelled") or there(v):
+                return v
+            time.sleep(0.1)
+        raise AssertionError(f"{run} does not come to it: {v}")
+
+
+def asked(api, upstream, name):
+    """A question of the agent's own, answered from a paired device."""
+    upstream.asked.clear()
+    run = api.start(name)
+    seen = []
+    while True:
+        v = api.until(run, lambda v: v["pendingApprovals"])
+        if v["status"] in ("completed", "failed", "cancelled"):
+            break
+        card = v["pendingApprovals"][0]
+        seen.append(card["preview"])
+        api.call("POST", f"/v1/runs/{run}/approvals/{card['requestId']}", {"decision": "allow_once", "digest": card["digest"]}, api.phone)
+    check(f"{name} asks, is allowed, and mends the sample", v["status"] == "completed" and v["changedFiles"] == ["calc.py"], (v, api.call("GET", f"/v1/runs/{run}/artifacts/transcript")[-1500:]))
+    check(f"{name}: what was asked is the command", seen and any(MEND in s for s in seen), seen)
+    run = api.start(name)
+    card = api.until(run, lambda v: v["pendingApprovals"])["pendingApprovals"][0]
+    api.call("POST", f"/v1/runs/{run}/approvals/{card['requestId']}", {"decision": "deny", "digest": card["digest"]}, api.phone)
+    v = api.until(run)
+    check(f"{name}: what was refused is not done", v.get("changedFiles") == [], v)
+
+
+def cut(api, upstream, name):
+    """The stream breaks off in the middle of a command: what is there of it is never run."""
+    command, upstream.command = upstream.command, "touch calc.py.half && touch calc.py.whole && " + MEND
+    left = [2]
+
+    def spoil(h, kind, frames, send):
+        """The first two end in the middle of the arguments, one cleanly, one by a cut."""
+        if left[0] == 0:
+            return False
+        left[0] -= 1
+        at = next(i for i, f in enumerate(frames) if "calc.py.whole" in f)
+        for f in frames[:at]:
+            send(f)
+        send(frames[at][:frames[at].index("calc.py.whole")])
+        if left[0] == 0:
+            h.wfile.write(b"0\r\n\r\n")
+        h.close_connection = True
+        return True
+
+    upstream.asked.clear()
+    upstream.spoil = spoil
+    run = api.start(name, allowedPaths=["calc.py", "calc.py.half", "calc.py.whole"])
+    v = api.until(run)
+    upstream.spoil, upstream.command = None, command
+    changed = v.get("changedFiles") or []
+    check(f"{name}: half a command is never run", ("calc.py.half" in changed) == ("calc.py.whole" in changed) or v["status"] == "failed" and not changed,
+          (v, [q["path"] for q in upstream.asked]))
+
+
+def spent(api, upstream, name, root, operator, cli):
+    """A budget that is used up stops the agent."""
+    with open(f"{root}/etc/pinfold/profiles.d/{name}.conf") as f:
+        text = f.read()
+    block = text[text.index(f'agent "{name}"'):]
+    block = block[:block.index("\n}\n") + 3].replace(f'agent "{name}"', f'agent "{name}-poor"').replace("extra_requests = 60", "extra_requests = 2")
+    with open(f"{root}/etc/pinfold/profiles.d/{name}-poor.conf", "w") as f:
+        f.write(block)
+    r = subprocess.run([cli, "config", "reload"], env=operator, capture_output=True, text=True, timeout=PATIENCE)
+    check(f"{name}-poor is taken up", r.returncode == 0, r.stderr)
+    upstream.asked.clear()
+    upstream.endless = True
+    run = api.start(name + "-poor", limits={"maxSteps": 2})
+    v = api.until(run)
+    upstream.endless = False
+    check(f"{name}: never more than its budget", len(upstream.asked) == 4 == v["usage"]["modelRequests"], (len(upstream.asked), v))
+    tokens = [sum(q["tokens"][i] for q in upstream.asked) for i in (0, 1)]
+    check(f"{name}: to the token", [v["usage"]["promptTokens"], v["usage"]["completionTokens"]] == tokens, (v["usage"], tokens))
 
 
 def one(cli, env, ready, upstream, name, work):

@@ -11,10 +11,11 @@ SHELLS = {
 
 
 class Upstream:
-    """asked: of each request its path, headers, body, and what it cost. spoil(handler, kind, frames) may send instead of us."""
+    """asked: of each request its path, headers, body, and what it cost. spoil(handler, kind, frames, send) may send instead of us; endless: it is
+    never content."""
 
     def __init__(self, command, key):
-        self.command, self.key, self.asked, self.spoil, self.lock = command, key, [], None, threading.Lock()
+        self.command, self.key, self.asked, self.spoil, self.endless, self.lock = command, key, [], None, False, threading.Lock()
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -41,7 +42,7 @@ class Upstream:
         if not offered:
             return self.whole(h, 401, {"error": {"message": "no such key", "type": "invalid_request_error", "code": "invalid_api_key"}})
         tool = next((n for n in self.tools(body) if n in SHELLS), None)
-        calls = tool is not None and not self.seen(body)
+        calls = tool is not None and (self.endless or not self.seen(body))
         frames, answer = {"chat/completions": self.chat, "responses": self.responses, "messages": self.messages}[kind](
             body["model"], tool if calls else None, took, gave)
         if not body.get("stream"):
