@@ -4,7 +4,7 @@ each mends the sample project; none of them ever holds a key. For the long list:
 
     tests/agents/run.py --build DIR [AGENT...]
 """
-import argparse, json, os, shutil, signal, subprocess, sys, tempfile, time, urllib.request
+import argparse, json, os, shutil, signal, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.abspath(os.path.join(HERE, "..", ".."))
@@ -13,7 +13,8 @@ from patience import PATIENCE
 from upstream import Upstream
 
 KEY = "sk-canary-of-the-real-agents-0123456789"
-MEND = "sed -i 's/return a - b/return a + b/' calc.py"
+# Not by sed -i, which qwen takes for an edit and wants to have read the file before.
+MEND = "python3 -c \"p = 'calc.py'; s = open(p).read(); open(p, 'w').write(s.replace('return a - b', 'return a + b'))\""
 NAMES = ["codex", "opencode", "claude-code", "pi", "qwen", "copilot"]
 good = bad = 0
 
@@ -112,11 +113,15 @@ class Api:
     def call(self, method, path, body=None, bearer=None):
         r = urllib.request.Request(self.url + path, method=method, data=None if body is None else json.dumps(body).encode(),
                                    headers={"Authorization": "Bearer " + (bearer or self.token), "Content-Type": "application/json"})
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(r, timeout=PATIENCE) as a:
-            return a.read().decode()
+        try:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(r, timeout=PATIENCE) as a:
+                return a.read().decode()
+        except urllib.error.HTTPError as e:
+            raise AssertionError(f"{method} {path}: {e.code} {e.read()[:300]}") from None
 
     def start(self, agent, **more):
-        files = [{"path": n, "content": open(f"{TOP}/examples/calc/{n}").read()} for n in ("calc.py", "test_calc.py")]
+        files = [{"path": n, "content": open(f"{TOP}/examples/calc/{n}").read()} for n in ("calc.py", "test_calc.py")] + [
+            {"path": n, "content": "\n"} for n in ("half.txt", "whole.txt")]
         body = {"instruction": "Mend the sum in calc.py.", "agent": agent, "modelProfile": "canned", "files": files, "allowedPaths": ["calc.py"],
                 "checks": [["python3", "-m", "unittest", "discover"]], **more}
         return json.loads(self.call("POST", "/v1/runs", body))["runId"]
@@ -154,7 +159,7 @@ def asked(api, upstream, name):
 
 def cut(api, upstream, name):
     """The stream breaks off in the middle of a command: what is there of it is never run."""
-    command, upstream.command = upstream.command, "touch calc.py.half && touch calc.py.whole && " + MEND
+    command, upstream.command = upstream.command, "echo 1 > half.txt && echo 1 > whole.txt && " + MEND
     left = [2]
 
     def spoil(h, kind, frames, send):
@@ -162,10 +167,10 @@ def cut(api, upstream, name):
         if left[0] == 0:
             return False
         left[0] -= 1
-        at = next(i for i, f in enumerate(frames) if "calc.py.whole" in f)
+        at = next(i for i, f in enumerate(frames) if "whole.txt" in f)
         for f in frames[:at]:
             send(f)
-        send(frames[at][:frames[at].index("calc.py.whole")])
+        send(frames[at][:frames[at].index("whole.txt")])
         if left[0] == 0:
             h.wfile.write(b"0\r\n\r\n")
         h.close_connection = True
@@ -173,11 +178,11 @@ def cut(api, upstream, name):
 
     upstream.asked.clear()
     upstream.spoil = spoil
-    run = api.start(name, allowedPaths=["calc.py", "calc.py.half", "calc.py.whole"])
+    run = api.start(name, allowedPaths=["calc.py", "half.txt", "whole.txt"])
     v = api.until(run)
     upstream.spoil, upstream.command = None, command
     changed = v.get("changedFiles") or []
-    check(f"{name}: half a command is never run", ("calc.py.half" in changed) == ("calc.py.whole" in changed) or v["status"] == "failed" and not changed,
+    check(f"{name}: half a command is never run", ("half.txt" in changed) == ("whole.txt" in changed) or v["status"] == "failed" and not changed,
           (v, [q["path"] for q in upstream.asked]))
 
 
