@@ -35,7 +35,7 @@ static size_t base64_of(const uint8_t *v, size_t n, size_t before, uint8_t *out)
 	for (size_t at = first; at < end; at++) {
 		unsigned six = 0;
 		for (size_t bit = 6 * at; bit < 6 * at + 6; bit++)
-			six = six << 1 | (v[bit / 8 - before] >> (7 - bit % 8) & 1u);
+			six = six << 1 | ((unsigned)v[bit / 8 - before] >> (7 - bit % 8) & 1u);
 		out[got++] = (uint8_t)alphabet[six];
 	}
 	return got;
