@@ -218,6 +218,9 @@ static int do_install(const char *name, const char *folder, const char *registry
 			    "a list of agents must have it there\n",
 			    l.name);
 			status = EXIT_COMPLETED;
+			if (strncmp(folder, "/usr/", 5) != 0)
+				say_wrong(folder, "is not below /usr: sandboxes do not show it, and runs of this agent "
+						  "fail until its folder and its profile's command are");
 		}
 	}
 	agent_lock_free(&l);

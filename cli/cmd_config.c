@@ -14,6 +14,7 @@
 #include "cli/doctor.h"
 #include "cli/reload.h"
 #include "lib/chan.h"
+#include "lib/die.h"
 #include "lib/own.h"
 #include "lib/place.h"
 
@@ -36,6 +37,23 @@ static void ask_doctor(struct doctor *d, struct conf_notes *notes, const struct 
 	}
 }
 
+/* Where sandboxd would refuse to start: the folder is opened before there is a log to say so. */
+static void look_at_log(struct conf_notes *notes, const struct cf_global *g)
+{
+	struct conf_place at = {place_dir(PLACE_SYSCONF), 0};
+	const char *slash = strrchr(g->log_path, '/');
+	char dir[256];
+	struct stat st;
+
+	if (g->log_to != LOG_TO_FILE || slash == NULL)
+		return;
+	snprintf(dir, sizeof dir, "%.*s", slash > g->log_path ? (int)(slash - g->log_path) : 1, g->log_path);
+	if (stat(dir, &st) != 0)
+		conf_wrong(notes, at, "log_path: %s: %s; install -d -m 750 -g adm %s", dir, strerror(errno), dir);
+	else if (!S_ISDIR(st.st_mode) || st.st_uid != 0 || (st.st_mode & 022) != 0)
+		conf_wrong(notes, at, "log_path: %s must be a folder of root's into which nobody else may write", dir);
+}
+
 static void look_further(const struct cli *cli, struct conf_files *f, const struct conf *conf, bool installed)
 {
 	static struct doctor d; /* large */
@@ -46,6 +64,7 @@ static void look_further(const struct cli *cli, struct conf_files *f, const stru
 		return;
 	}
 	d = (struct doctor){.cli = cli, .conf = *conf, .have_conf = true};
+	look_at_log(&f->notes, &conf->global);
 	ask_doctor(&d, &f->notes, doctor_conf, installed);
 	ask_doctor(&d, &f->notes, doctor_provider, installed);
 	ask_doctor(&d, &f->notes, doctor_secrets, installed);
@@ -259,8 +278,13 @@ int cmd_config(struct cli *cli, int argc, char **argv)
 	}
 	if (strcmp(what, "check") == 0)
 		return check(cli, file);
-	if (strcmp(what, "reload") == 0 && file == NULL)
-		return config_reload(false) == RELOAD_APPLIED ? 0 : EXIT_FAILED;
+	if (strcmp(what, "reload") == 0 && file == NULL) {
+		if (config_reload(false) != RELOAD_APPLIED)
+			return EXIT_FAILED;
+		if (!cli->json)
+			puts("the configuration is in force in every process");
+		return 0;
+	}
 	if (strcmp(what, "show") == 0)
 		return show(cli, file);
 	if (strcmp(what, "example") == 0 && conf_section(file != NULL ? file : "machine") &&

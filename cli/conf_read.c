@@ -39,6 +39,8 @@ static uint8_t frame[CF_MAXFRAME];
 
 static void emit(struct out *o, size_t n, const struct conf_block *b, const char *what)
 {
+	if (n == 0 && b->title[0] != '\0' && !id_valid(b->title))
+		return; /* names() says so, once */
 	if (n == 0)
 		conf_wrong(o->notes, b->at, "%s %s: a value does not fit into its message", what, b->title);
 	else if (o->fd >= 0 && (o->written += n) > WHOLE_MEMFD)
@@ -338,6 +340,34 @@ static int is_conf(const struct dirent *d)
 	return d->d_name[0] != '.' && n > 5 && strcmp(d->d_name + n - 5, ".conf") == 0;
 }
 
+/* What somebody may have meant to be read. Who put a file aside says so behind its name: a.conf.off, a.conf.dpkg-old.
+ */
+static int is_stray(const struct dirent *d)
+{
+	static const char *const aside[] = {".conf", "README", "~", ".bak", ".orig", ".example"};
+
+	for (size_t i = 0; i < sizeof aside / sizeof *aside; i++)
+		if (strstr(d->d_name, aside[i]) != NULL)
+			return 0;
+	return d->d_name[0] != '.' && d->d_type != DT_DIR;
+}
+
+static void tell_strays(struct conf_files *f, const char *dir)
+{
+	char file[2048];
+	struct dirent **list;
+	int n = scandir(dir, &list, is_stray, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		snprintf(file, sizeof file, "%s/%s", dir, list[i]->d_name);
+		conf_worth(&f->notes, (struct conf_place){file, 0},
+			   "is not read, since its name does not end in .conf");
+		free(list[i]);
+	}
+	if (n >= 0)
+		free(list);
+}
+
 static void read_folder(struct conf_files *f, const char *dir, struct conf_block ***end)
 {
 	char file[2048];
@@ -355,6 +385,7 @@ static void read_folder(struct conf_files *f, const char *dir, struct conf_block
 		free(list[i]);
 	}
 	free(list);
+	tell_strays(f, dir);
 }
 
 /* The folder of this name beside the file, or else the installation's. */

@@ -67,6 +67,13 @@ static void provider(struct doctor *d, const struct cf_provider *p)
 		       "allow_plain_loopback alone",
 		       doctor_where(where, "provider", p->name, "base_url"));
 	}
+	const char *host = why == NULL ? strstr(p->base_url, "://") + 3 : "";
+	if (why == NULL && host[strcspn(host, "/")] == '\0') {
+		found(d, DOCTOR_WARN, "provider %s: base_url %s has no path, and that of most ends in /v1", p->name,
+		      p->base_url);
+		remedy(d, "correct base_url in %s; pinfold provider test %s asks there",
+		       doctor_where(where, "provider", p->name, "base_url"), p->name);
+	}
 	if (p->ca_file[0] != '\0')
 		authority(d, p);
 	if (p->scripted) {

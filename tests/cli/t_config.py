@@ -210,6 +210,26 @@ def outside():
         write("providers.d/default.conf", read("providers.d/default.conf").replace("https://api.openai.com/v1", "http://api.openai.com/v1"))
         told("a provider over plain http", True, "not https")
     with Kept():
+        write("providers.d/default.conf", read("providers.d/default.conf").replace("https://api.openai.com/v1", "https://api.openai.com"))
+        told("a provider without a path", False, "warning", "has no path", "providers.d/default.conf:")
+    with Kept():
+        for name in ("acme", "acme.cfg", "acme.conf.off", "acme.conf~", "README", ".acme"):
+            write("tenants.d/" + name, "tenant {\n")
+        told("files that are not read", False, "tenants.d/acme: warning: is not read", "tenants.d/acme.cfg: warning: is not read", ".conf")
+        check("and no more of them", config("check")[2].count("is not read") == 2, config("check")[2])
+    with Kept():
+        write("tenants.d/acme.conf", 'tenant "Acme Inc" {\n}\n')
+        told("a name that is none", True, 'tenant "Acme Inc": a name has 1 to 128')
+        check("is told once", config("check")[2].count("Acme Inc") == 1, config("check")[2])
+    with Kept():
+        log = ROOT + "/logs"
+        write("pinfold.conf", read("pinfold.conf") + f'log_to = "file"\nlog_path = "{log}/p.log"\n')
+        told("a log's folder that is not there", True, "log_path", log, "install -d")
+        os.mkdir(log, 0o755)
+        told("one that is", False)
+        os.chmod(log, 0o777)
+        told("one of everybody's", True, "log_path", "nobody else may write")
+    with Kept():
         write("pinfold.conf", read("pinfold.conf").replace("1700000002:1700000002", "1700000101:1700000101"))
         told("a role among the boxes", True, "ids.roles", "one of the boxes'")
     with Kept():
