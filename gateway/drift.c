@@ -7,7 +7,7 @@
 #include "lib/die.h"
 #include <string.h>
 
-enum { EVENT_MAX = 4000 };
+enum { EVENT_MAX = 4000, UTF8_MOST = 4 };
 
 /* Was it told? A few bits stand for all names: at worst one is taken for another, and is not told. */
 static bool told(struct box *box, const char *place)
@@ -20,14 +20,24 @@ static bool told(struct box *box, const char *place)
 	return atomic_fetch_or(&box->drift_told, bit) & bit;
 }
 
-static void put_place(struct jw *w, const char *place)
+/* The agent may have put a key of its own where a name belongs: it is masked, and what was cut, in which a part of one
+ * would not be found, is no name. */
+static void put_place(const struct gate_call *call, struct jw *w, const char *place)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 	char text[POLICY_DRIFT_NAME];
-	size_t n = 0;
+	size_t n = strlen(place), last = n;
 
-	for (; place[n] && n < sizeof text - 1; n++)
-		text[n] = strchr(letters, place[n]) ? place[n] : '?';
+	memcpy(text, place, n);
+	if (n + UTF8_MOST >= sizeof text) {
+		while (last > 0 && text[last - 1] != '.')
+			last--;
+		text[last] = '?';
+		n = last + 1;
+	}
+	n = keys_hide(call, text, n);
+	for (size_t i = 0; i < n; i++)
+		text[i] = text[i] && strchr(letters, text[i]) ? text[i] : '?';
 	jw_strn(w, text, n);
 }
 
@@ -51,7 +61,7 @@ void gate_drift(struct gate_call *call, const struct model_request *rq)
 	jw_open(&w, '[');
 	for (unsigned i = 0; i < rq->ndrift; i++)
 		if (!told(call->box, rq->drift[i])) {
-			put_place(&w, rq->drift[i]);
+			put_place(call, &w, rq->drift[i]);
 			n++;
 		}
 	jw_close(&w, ']');

@@ -210,6 +210,11 @@ def test_drift(rig, model):
         same(run.chat("drift", **more).status, 200, "left out")
     told = [d["fields"] for _, k, d in run.events() if k == "agent.fields_left_out"]
     same(told, [["access_programs", "x???"], ["another"]], "told once")
+    # What is cut could be a part of a key, which nobody would find in it.
+    run = rig.run(5, agent="open")
+    same(run.chat("drift", **{"a" * 100: 1, "b" * 60: 1, "c" * 40: 1}).status, 200, "left out")
+    told = [set(d["fields"]) for _, k, d in run.events() if k == "agent.fields_left_out"]
+    same(told, [{"?", "c" * 40}], "names that are cut")
     run = rig.run(5, agent="passing")
     same(run.chat("drift passes " + run.id, access_programs=[1]).status, 200, "passed on")
     check([r for r in model.requests() if "drift passes " + run.id in r["body"] and json.loads(r["body"])["access_programs"] == [1]], "it goes on")

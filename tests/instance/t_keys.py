@@ -76,6 +76,7 @@ extra += AGENT % ("by-env", "canary", "env", RESOLVE) + AGENT % ("by-file", "can
 extra += AGENT % ("unread", "canary", "env", "import os;print(os.environ['CONF'])") + AGENT % ("gone", "no-such-key", "env", RESOLVE)
 # Without a self_test nothing is known of how it takes a quote: then it is not given one.
 extra += (AGENT % ("quoted", "quoted", "env", RESOLVE)).replace("self_test =", "# self_test =")
+extra += (AGENT % ("lenient", "canary", "env", RESOLVE)).replace("memory_mb", 'policy = "agent"\n\tmemory_mb')
 with open(top + "/extra.conf", "w") as f:
     f.write(extra)
 log = open(top + "/err", "w+")
@@ -134,6 +135,11 @@ left = [f for f in os.listdir("/workspace") if f.startswith(".pinfold-key")]
 args = any(key in open("/proc/%s/cmdline" % p).read() for p in os.listdir("/proc") if p.isdigit() and os.path.exists("/proc/%s/cmdline" % p))
 open("report.txt", "w").write(f"{said} {sorted(set(told))} child={key in child} parent={key in parent} files={left} argv={args}\\n")
 """
+# A key where a field's name belongs.
+FIELDS = COMMON + """
+said = [ask("/chat/completions", {**chat, f: 1}, key) for f in (key, key + "-" + key, "x" + key)]
+open("report.txt", "w").write(f"{said}\\n")
+"""
 WRITES = COMMON + 'open("report.txt", "w").write("the key: %s\\n" % base64.b64encode(key.encode()).decode())\n'
 
 
@@ -178,6 +184,13 @@ def uses():
         prefix = __import__("hashlib").sha256(KEY.encode()).hexdigest()[:16]
         check(f"{agent}: the audit log has the key's name and digest", any('"credential.given"' in l and r in l and f"canary sha256:{prefix}" in l
               for l in audit.splitlines()))
+
+
+def fields():
+    r, v = run("lenient", FIELDS)
+    texts = [e["data"] for e in events(keyed, r) if e["event_type"] == "agent.fields_left_out"]
+    check("a key in place of a field's name is masked in what is told of it", said(r) == "[200, 200, 200]" and texts and
+          KEY[:20] not in json.dumps(texts) and "masked" in json.dumps(texts), (said(r), texts))
 
 
 def refused():
@@ -243,7 +256,7 @@ def a_key_itself():
 
 try:
     if line:
-        for f in (proven, uses, refused, nowhere, without_the_operator, a_key_itself):
+        for f in (proven, uses, fields, refused, nowhere, without_the_operator, a_key_itself):
             case(f.__name__, f)
 finally:
     up.terminate()
