@@ -19,12 +19,13 @@
 #include "lib/num.h"
 #include "lib/own.h"
 #include "lib/place.h"
+#include "lib/provider_url.h"
 #include "lib/secret.h"
 
 struct setup {
 	const char *tenant, *base_url, *model, *ca_file, *key_env, *web_group;
 	uint64_t uid_base; /* 0: the package's users; else numeric ids from here on (a private instance) */
-	bool scripted;
+	bool scripted, url_asked, model_asked;
 	const char *token_file, *device_token_file;
 };
 
@@ -68,12 +69,27 @@ bool make_file(const char *path, mode_t mode, const void *text, size_t n)
 	return true;
 }
 
-static bool make_text(const char *folder, const char *name, struct buf *b)
+/* A file that stays as it is does not say what was asked for now: who asked has to know. */
+static void tell_kept(const char *path, const char *asked, const char *then)
+{
+	size_t n;
+	own_free char *is = asked != NULL ? file_read(AT_FDCWD, path, 1 << 20, &n) : NULL;
+
+	if (is == NULL)
+		return;
+	if (memmem(is, n, asked, strlen(asked)) == NULL)
+		fprintf(stderr, "pinfold: %s is there already and stays as it is: %s\n", path, then);
+	wipe(is, n);
+}
+
+/* asked: what was named on the command line, and the file holds, or NULL. */
+static bool make_text(const char *folder, const char *name, struct buf *b, const char *asked)
 {
 	char path[PATH_MAX];
 	bool ok;
 
 	snprintf(path, sizeof path, "%s/%s%s%s", place_dir(PLACE_SYSCONF), folder, folder[0] != '\0' ? "/" : "", name);
+	tell_kept(path, asked, "change it there, then pinfold config check and systemctl reload pinfold");
 	ok = !buf_failed(b) && make_file(path, 0644, b->p, b->n);
 	buf_free(b);
 	return ok;
@@ -101,9 +117,10 @@ static bool make_secrets(const struct setup *s)
 		wipe(text, sizeof text);
 	}
 	snprintf(path, sizeof path, "%s/secrets/provider-default", place_dir(PLACE_SYSCONF));
-	if (ok && value != NULL)
+	if (ok && value != NULL) {
+		tell_kept(path, value, "pinfold secret rotate provider-default changes it");
 		ok = make_file(path, 0600, value, strlen(value));
-	else if (ok && access(path, F_OK) != 0)
+	} else if (ok && access(path, F_OK) != 0)
 		fprintf(stderr, "pinfold: %s%sput the provider's key into %s (0600) before the first run\n",
 			s->key_env != NULL ? s->key_env : "", s->key_env != NULL ? " is not set: " : "", path);
 	return ok;
@@ -121,7 +138,7 @@ static bool make_attack(void)
 		     "\t\t\"PINFOLD_MODEL_ID={model}\", \"PINFOLD_MODEL_GATEWAY_URL={gateway_url}\", "
 		     "\"PINFOLD_RUN_ID={run_id}\"}\n"
 		     "\tmemory_mb = 64\n\tpids = 32\n\tworkspace_mb = 16\n\tworkspace_inodes = 1500\n}\n");
-	if (!make_text("profiles.d", "attack.conf", &b))
+	if (!make_text("profiles.d", "attack.conf", &b, NULL))
 		return false;
 	buf_init(&b, 1 << 16);
 	buf_adds(&b, "# Who attacks, and who is attacked. Neither has a token but while \"pinfold attack\" runs.\n"
@@ -131,7 +148,7 @@ static bool make_attack(void)
 		     "\tcheck {\n\t\targv = {\"/opt/pinfold/pinfold-attacker\", \"spoil\"}\n\t}\n}\n"
 		     "tenant \"attack-neighbour\" {\n\tagent = \"attack\"\n"
 		     "\tcheck {\n\t\targv = {\"/opt/pinfold/pinfold-attacker\", \"check\"}\n\t}\n}\n");
-	return make_text("tenants.d", "attack.conf", &b);
+	return make_text("tenants.d", "attack.conf", &b, NULL);
 }
 
 /* A value of the file that is written: text in quotes, or whatever fmt makes. */
@@ -184,7 +201,7 @@ static bool make_machine(const struct setup *s, struct arena *a)
 	conf_example(&b, "users", NULL, given);
 	buf_addc(&b, '\n');
 	conf_example(&b, "machine", NULL, given);
-	return make_text("", "pinfold.conf", &b);
+	return make_text("", "pinfold.conf", &b, NULL);
 }
 
 static bool make_provider(const struct setup *s, struct arena *a)
@@ -203,7 +220,7 @@ static bool make_provider(const struct setup *s, struct arena *a)
 		given[n++] = (struct conf_given){"provider", "scripted", "yes"};
 	buf_init(&b, 1 << 18);
 	conf_example(&b, "provider", "default", given);
-	return make_text("providers.d", "default.conf", &b);
+	return make_text("providers.d", "default.conf", &b, s->url_asked ? quoted(a, s->base_url) : NULL);
 }
 
 static bool make_profiles(const struct setup *s, struct arena *a)
@@ -223,7 +240,7 @@ static bool make_profiles(const struct setup *s, struct arena *a)
 	conf_example(&b, "model_profile", "default", given);
 	buf_adds(&b, "\n# The agent that comes with Pinfold. Its environment is exactly this list.\n");
 	conf_example(&b, "agent", "builtin", given);
-	return make_text("profiles.d", "default.conf", &b);
+	return make_text("profiles.d", "default.conf", &b, s->model_asked ? quoted(a, s->model) : NULL);
 }
 
 static bool make_tenant(const struct setup *s)
@@ -234,7 +251,7 @@ static bool make_tenant(const struct setup *s)
 
 	buf_init(&b, 1 << 18);
 	conf_example(&b, "tenant", s->tenant, given);
-	return make_text("tenants.d", "default.conf", &b);
+	return make_text("tenants.d", "default.conf", &b, NULL);
 }
 
 static bool make_probe(void)
@@ -245,7 +262,7 @@ static bool make_probe(void)
 	buf_adds(&b, "# For \"pinfold doctor\": an agent that does nothing, while its box is looked at from outside.\n"
 		     "agent \"probe\" {\n\tcommand = {\"/usr/bin/sleep\", \"60\"}\n\tmemory_mb = 32\n\tpids = 8\n"
 		     "\tworkspace_mb = 4\n\tworkspace_inodes = 200\n}\n");
-	return make_text("profiles.d", "probe.conf", &b);
+	return make_text("profiles.d", "probe.conf", &b, NULL);
 }
 
 static bool make_conf(const struct setup *s)
@@ -321,6 +338,8 @@ int cmd_setup(struct cli *cli, int argc, char **argv)
 				    : opt == 'T' ? &s.token_file
 				    : opt == 'D' ? &s.device_token_file
 						 : NULL;
+		s.url_asked |= opt == 'b';
+		s.model_asked |= opt == 'm';
 		if (text != NULL)
 			*text = optarg;
 		else if (opt == 's')
@@ -337,6 +356,9 @@ int cmd_setup(struct cli *cli, int argc, char **argv)
 	     *v != NULL; v++)
 		if (strpbrk(*v, "\"\\\n${}") != NULL)
 			return usage("setup: a value may not hold quotes, backslashes, braces or dollar signs");
+	const char *fault = provider_url_fault(s.base_url, true);
+	if (fault != NULL)
+		return usage("--base-url %s", fault);
 	if (geteuid() != 0)
 		return usage("setup must be run by root");
 	umask(022);

@@ -126,6 +126,8 @@ static int check_end(const struct cli *cli, const struct findings *f)
 		       f->n);
 	else if (ok)
 		printf("the store is whole: %" PRIu64 " rows\n", f->rows);
+	else if (f->n == 0)
+		fputs("pinfold: the store was not looked at to its end, and nothing is known about it\n", stderr);
 	else
 		fprintf(stderr, "pinfold: the store is not whole: %" PRIu64 " findings in %" PRIu64 " rows\n", f->n,
 			f->rows);

@@ -25,7 +25,13 @@ check "no key in what was said" "$(grep -cF sk-key-of-the-test "$root/err")" 0
 before=$(find "$etc" -type f -exec sha256sum {} + | sort)
 "$cli" setup --model other 2>/dev/null
 check "setup again succeeds" $? 0
+has "what was asked for and is not so is told" "$("$cli" setup --model other 2>&1)" "profiles.d/default.conf is there already and stays as it is"
+has "a provider too" "$("$cli" setup --base-url https://other.example/v1 2>&1)" "providers.d/default.conf is there already and stays as it is"
+has "a key too" "$(SETUP_KEY=sk-another "$cli" setup --provider-key-env SETUP_KEY 2>&1)" "pinfold secret rotate provider-default"
+check "the same as before is no matter" "$("$cli" setup --uid-base 1700000000 --provider-key-env SETUP_KEY --model m1 2>&1)" ""
+has "an address that is none" "$("$cli" setup --base-url ftp://other.example/v1 2>&1)" "--base-url is not https"
 check "setup again changes nothing" "$(find "$etc" -type f -exec sha256sum {} + | sort)" "$before"
+has "a store that cannot be looked at" "$("$cli" store check 2>&1)" "nothing is known about it"
 has "config check" "$("$cli" config check 2>&1)" "configuration ok: 3 tenants, 1 model profiles, 3 agents, 1 providers"
 check "a quote in a value is refused" "$("$cli" setup --model 'a"b' >/dev/null 2>&1; echo $?)" 2
 while read -r args; do
