@@ -66,27 +66,42 @@ static void next_of(char out[128], const char *name)
 	snprintf(out, 128, "%.100s" SECRET_NEXT, name);
 }
 
+/* Is it sent to a provider, or given to an agent? */
+static bool is_key(const struct want *w, const char *name)
+{
+	static const char agents[] = "agent/"; /* the role of those */
+
+	for (uint32_t i = 0; i < w->conf.nproviders && *name != '\0'; i++)
+		if (strcmp(w->conf.providers[i].secret, name) == 0)
+			return true;
+	for (uint32_t i = 0; i < w->conf.nsecrets; i++)
+		if (strcmp(w->conf.secrets[i].name, name) == 0 &&
+		    strncmp(w->conf.secrets[i].role, agents, sizeof agents - 1) == 0)
+			return true;
+	return false;
+}
+
 /* One that this command may change. */
 static bool changeable(const struct want *w)
 {
 	char next[128];
+	const char *what = w->name, *why = NULL;
 
 	next_of(next, w->name);
-	/* What somebody uses under its own name is no next value to be made, exchanged and removed. */
-	for (uint32_t i = 0; i < w->conf.nproviders; i++)
-		if (strcmp(w->conf.providers[i].secret, next) == 0)
-			return wrong(next, "is what a provider names as its own: give that another name first") == 0;
-	if (signs(w) && strlen(next) >= sizeof((struct secrets *)NULL)->v[0].name)
-		return wrong(w->name, "has too long a name for a next value") == 0;
-	for (uint32_t i = 0; i < w->conf.nproviders && *w->name != '\0'; i++)
-		if (strcmp(w->conf.providers[i].secret, w->name) == 0)
-			return true;
-	if (signs(w))
-		return true;
-	(void)wrong(w->name, strcmp(w->name, "vapid") == 0
-				 ? "cannot be changed while browsers are subscribed: each of them knows us by it"
-				 : "is no secret that the configuration names (pinfold secret list)");
-	return false;
+	if (is_key(w, next)) {
+		/* What somebody uses under its own name is no next value to be made, exchanged and removed. */
+		what = next;
+		why = "is what a provider or an agent names as its own: give that another name first";
+	} else if (signs(w) && strlen(next) >= sizeof((struct secrets *)NULL)->v[0].name) {
+		why = "has too long a name for a next value";
+	} else if (!signs(w) && !is_key(w, w->name)) {
+		why = strcmp(w->name, "vapid") == 0
+			  ? "cannot be changed while browsers are subscribed: each of them knows us by it"
+			  : "is no secret that the configuration names (pinfold secret list)";
+	}
+	if (why != NULL)
+		(void)wrong(what, why);
+	return why == NULL;
 }
 
 /* A trailing end of line is nobody's; what is left must be one line. */

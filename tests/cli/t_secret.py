@@ -69,6 +69,18 @@ try:
         r = cli("secret", verb, "provider-default", given="third-key\n")
         check(f"{verb}: what another provider uses is no next value", r.returncode == 1 and "names as its own" in r.stderr and
               open(SECRETS + "/provider-default.next").read() == "of another provider" and open(SECRETS + "/provider-default").read() == "second-key", r)
+    with open(ETC + "/profiles.d/keyed.conf", "w") as f:
+        f.write("".join('agent "%s" {\n command = {"/bin/true"}\n token_delivery = "wire"\n credential_mode = "env"\n credential_secret = {"K=%s"}\n}\n' % w
+                        for w in (("a1", "of-agent"), ("a2", "other"), ("a3", "other.next"))))
+    for name in ("of-agent", "other", "other.next"):
+        with open(os.open(SECRETS + "/" + name, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write("key-" + name)
+    r = cli("secret", "rotate", "of-agent", given="another-key\n")
+    check("an agent's key is rotated", r.returncode == 0 and cli("secret", "promote", "of-agent").returncode == 0 and
+          open(SECRETS + "/of-agent").read() == "another-key" and cli("secret", "drop", "of-agent").returncode == 0, r)
+    r = cli("secret", "drop", "other")
+    check("and what another agent has is no next value", r.returncode == 1 and there("other.next") and "names as its own" in r.stderr, r)
+    os.unlink(ETC + "/profiles.d/keyed.conf")
     r = cli("secret", "rotate", "", given="x\n")
     check("no name is no secret", r.returncode == 1 and not there(".next"), r)
     os.unlink(ETC + "/providers.d/more.conf")
