@@ -233,6 +233,13 @@ try:
         ready()
         known = call("GET", "/v1/limits", bearer=tokens_of(f"k-{name}"))[0] == 200
         check(f"{name} killed meanwhile: all or nothing", known == (done_by == [0]), (known, done_by))
+
+    # --- what the attacks say where others of their address were wrong too often
+    write(MAIN, re.sub(r"^auth_failures_per_minute = .*$", "auth_failures_per_minute = 1", as_it_was, flags=re.M))
+    check("one wrong credential a minute", reload()[0] == 0)
+    check("is counted", wait_for(lambda: call("GET", "/v1/limits", bearer="pfa_wrong")[0] == 429))
+    status, out, err = cli("attack", "api-run-token")
+    check("a refused run token is no hole", status == 0 and out.startswith("held "), (status, out, err))
     log = open(glob.glob(INSTANCE + "/var/log/pinfold/audit.log")[0]).read()
     for event in ("config.reload", "config.change", "secret.rotate", "secret.promote", "secret.drop"):
         check(f"the audit log says {event}", event in log)
