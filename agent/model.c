@@ -74,8 +74,8 @@ static void read_code(struct model *m, struct arena *a, const struct buf *body)
 /* Of the run or of its tenant; none that is waited for. */
 static bool budget_gone(const struct model *m, int status)
 {
-	static const char *const codes[] = {"model_request_budget_exhausted", "tenant_request_quota_exhausted",
-					    "tenant_token_quota_exhausted"};
+	static const char *const codes[] = {"model_request_budget_exhausted", "model_token_budget_exhausted",
+					    "tenant_request_quota_exhausted", "tenant_token_quota_exhausted"};
 	for (size_t i = 0; status == 429 && i < sizeof codes / sizeof *codes; i++)
 		if (strcmp(m->code, codes[i]) == 0)
 			return true;

@@ -39,6 +39,7 @@ tenant "bench" {
 	max_queued_runs = 1000
 	max_runs_hour = 0
 	max_model_requests_day = 0
+	max_model_calls_minute = 0
 	max_stored_mb = 0
 }
 tenant "crowd" {
@@ -48,6 +49,7 @@ tenant "crowd" {
 	max_queued_runs = 1000
 	max_runs_hour = 0
 	max_model_requests_day = 0
+	max_model_calls_minute = 0
 	max_stored_mb = 0
 }
 """
@@ -59,6 +61,7 @@ TENANT = """tenant "post%d" {
 	max_queued_runs = 100000
 	max_runs_hour = 0
 	max_model_requests_day = 0
+	max_model_calls_minute = 0
 	max_stored_mb = 0
 }
 """

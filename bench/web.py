@@ -32,6 +32,7 @@ TENANT = """tenant "bench%d" {
 	max_queued_runs = 100000
 	max_runs_hour = 0
 	max_model_requests_day = 0
+	max_model_calls_minute = 0
 	max_stored_mb = 0
 }
 """

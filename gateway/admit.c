@@ -146,6 +146,30 @@ static bool capability(const struct gate_call *call, const struct upstream_targe
 }
 
 /*
+ * What a call can cost at most: no token of what is sent is shorter than a byte, and the provider's own words around it
+ * (a chat's frame, how tools are explained) are fewer than the margin; its answer is capped. Counting is for nothing.
+ */
+static uint64_t worst(const struct gate_call *call)
+{
+	return call->format->id == FORMAT_COUNT_TOKENS ? 0 : call->request.body.n + call->request.cap + GATE_MARGIN;
+}
+
+/*
+ * Does nobody know what it cost? Known: the answer said so; the provider refused; it was not asked, or was gone before
+ * its first byte. Whoever was cut off or kept us waiting may have worked.
+ */
+static bool unsure(const struct gate_call *call)
+{
+	const struct upstream_answer *a = &call->answer;
+
+	if (!a->asked || a->status >= 300)
+		return false;
+	if (a->e == ERR_OK && a->prompt_tokens + a->completion_tokens > 0)
+		return false;
+	return a->status > 0 || a->e != ERR_MODEL_UNREACHABLE || flight_ended(&call->flight) != FLIGHT_ON;
+}
+
+/*
  * Spends one unit at the profile that the run is bound to. Profiles may share a model; the capability's
  * fingerprint says which one is meant, and a profile that is not it spends nothing.
  */
@@ -170,7 +194,8 @@ static enum err consume(struct gate_call *call)
 		struct st_cap_consume m = {.tenant = call->box->tenant,
 					   .run = call->box->run,
 					   .model = call->claims.model,
-					   .fingerprint = {print, sizeof print}};
+					   .fingerprint = {print, sizeof print},
+					   .tokens = worst(call)};
 		e = verdict(st_call_cap_consume(a, &m, NULL, &is, NULL));
 		call->target = t;
 		if (call->key) {
@@ -178,6 +203,8 @@ static enum err consume(struct gate_call *call)
 			call->own.key = call->key;
 			call->target = &call->own;
 		}
+		call->reserved = m.tokens;
+		call->reserved_at = is.reserved_at;
 		call->retry_after = ask_retry_after(a);
 		if (e != ERR_INACTIVE_RUN_TOKEN)
 			break;
@@ -195,7 +222,10 @@ static enum err record(struct gate_call *call, const char *outcome)
 				    .outcome = outcome,
 				    .prompt_tokens = answer->prompt_tokens,
 				    .completion_tokens = answer->completion_tokens,
-				    .duration_ms = answer->duration_ms};
+				    .duration_ms = answer->duration_ms,
+				    .reserved = call->reserved,
+				    .reserved_at = call->reserved_at,
+				    .keep = unsure(call)};
 	struct st_called_is is = {0};
 	enum err e = call->store ? st_call_model_called(call->store, &m, NULL, &is, NULL) : ERR_STORE_UNAVAILABLE;
 

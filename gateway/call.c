@@ -45,6 +45,7 @@ static void admit(struct gate_call *call)
 static void set_out(struct gate_call *call)
 {
 	buf_free(&call->body);
+	call->answer.asked = true;
 	upstream_begin(call);
 }
 

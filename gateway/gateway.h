@@ -37,6 +37,7 @@ enum {
 	GATE_ARENA = 8000000,      /* memory for it, parsed */
 	GATE_NODES_LARGE = 200000, /* the same under the other policies */
 	GATE_ARENA_LARGE = 40000000,
+	GATE_MARGIN = 1000,     /* tokens that a provider adds to a request */
 	GATE_BODY_SECONDS = 30, /* for a whole body to arrive */
 	GATE_IDLE_SECONDS = 30, /* for a silent connection */
 	GATE_STORE_PATIENCE_MS = 10000,
@@ -113,6 +114,7 @@ enum call_state {
 
 /* What the provider said. */
 struct upstream_answer {
+	bool asked;      /* the provider was, as far as we know */
 	unsigned status; /* the provider's; 0: there was none */
 	enum err e;      /* what the transfer came to, ERR_OK also for an error status */
 	bool json;       /* its type */
@@ -169,6 +171,7 @@ struct gate_call {
 	struct upstream_target own; /* target with the agent's own key */
 	struct model_request request;
 	struct upstream_answer answer;
+	uint64_t reserved, reserved_at; /* tokens that its unit was spent with, and what stored called that */
 	struct flight flight;
 	struct relay *relay; /* the provider is asked for a stream; NULL: it is not */
 	/* head.c's own */

@@ -151,6 +151,8 @@ static void put_results(struct jw *w, const struct st_run_is *run)
 	jw_kint(w, "maxModelRequests", run->max_requests);
 	jw_kint(w, "promptTokens", (int64_t)run->prompt_tokens);
 	jw_kint(w, "completionTokens", (int64_t)run->completion_tokens);
+	jw_kint(w, "reservedTokens", (int64_t)run->reserved_tokens);
+	jw_kint(w, "maxTokens", (int64_t)run->max_tokens);
 	jw_close(w, '}');
 	put_raw(w, "changedFiles", run->changed_files);
 	put_raw(w, "verification", run->verification);

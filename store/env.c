@@ -428,6 +428,11 @@ const struct cf_tenant *store_quotas(const struct store *s, const char *tenant)
 	return of != NULL ? &of->t : &none;
 }
 
+const struct cf_agent *store_agent(const struct store *s, const char *name)
+{
+	return s->conf != NULL ? conf_agent(s->conf, name) : NULL;
+}
+
 uint64_t store_queued(const struct store *s, const char *tenant)
 {
 	return queues_of(&s->queues, tenant);

@@ -2,6 +2,7 @@
  * The budget of a run (R-60...R-66). One transaction looks and charges, so two callers can never
  * spend the same unit; no record, another model or route, expiry and zero all mean no.
  */
+#include "gen/conf_msg.h"
 #include "lib/json.h"
 #include "lib/names.h"
 #include "store/op.h"
@@ -9,6 +10,32 @@
 #include "store/t_capability.h"
 #include "store/t_event.h"
 #include <string.h>
+
+/* Longer than any call takes: model_timeout_ms is 600,000 at most. */
+static const uint64_t CALL_MS = 660000;
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+/*
+ * So many tokens at most for this call? What is not settled is kept, whoever died. Where the run has too few left only
+ * because of calls that are under way, it may ask again when they are over.
+ */
+static enum err room_in_run(struct txn *t, const char *tenant, const struct rec_run *r, uint64_t tokens)
+{
+	uint64_t most = quota_run_tokens(t, tenant, r->agent);
+	uint64_t over = plus(plus(r->prompt_tokens, r->completion_tokens), r->kept_tokens);
+	/* One is used by every call. */
+	uint64_t with = plus(over, tokens > 0 ? tokens : 1);
+	if (most == 0 || plus(with, r->reserved_tokens) <= most)
+		return ERR_OK;
+	if (with > most || t->now >= r->reserved_until)
+		return ERR_MODEL_TOKEN_BUDGET_EXHAUSTED;
+	t->retry_after = 1;
+	return ERR_TOO_MANY_MODEL_CALLS;
+}
 
 /* The record, or ERR_INACTIVE_RUN_TOKEN; an expired one is deleted for good. */
 static enum err active(struct txn *t, const char *tenant, const char *run, struct rec_capability *cap)
@@ -41,10 +68,19 @@ static enum err op_cap_consume(struct txn *t, const struct st_cap_consume *m, in
 		return e;
 	if (cap.used_requests >= cap.max_requests)
 		return ERR_MODEL_REQUEST_BUDGET_EXHAUSTED;
-	e = quota_call(t, m->tenant);
+	uint8_t minute[SPENT_MINUTE];
+	e = quota_call(t, m->tenant, m->tokens);
+	if (e == ERR_OK)
+		e = room_in_run(t, m->tenant, &r, m->tokens);
+	if (e == ERR_OK)
+		e = quota_minute(t, store_quotas(t->store, m->tenant)->max_model_calls_minute, &cap, minute);
 	if (e != ERR_OK)
 		return e;
-	spent_add(t, m->tenant, SPENT_REQUESTS, 1);
+	(void)spent_add(t, m->tenant, SPENT_REQUESTS, 1);
+	a->reserved_at = spent_add(t, m->tenant, SPENT_TOKENS, m->tokens);
+	r.reserved_tokens = plus(r.reserved_tokens, m->tokens);
+	if (m->tokens > 0)
+		r.reserved_until = t->now + CALL_MS;
 	cap.used_requests++;
 	capability_put(t, m->tenant, m->run, &cap);
 	t->adds.consumed++;
@@ -114,16 +150,18 @@ static enum err op_model_called(struct txn *t, const struct st_model_called *m, 
 	if (e != ERR_OK)
 		return e;
 	/* What was used is used, also by a run that has ended meanwhile. */
-	uint64_t tokens = m->prompt_tokens + m->completion_tokens;
-	if (tokens < m->prompt_tokens)
-		tokens = UINT64_MAX;
-	spent_add(t, m->tenant, SPENT_TOKENS, tokens);
+	uint64_t tokens = plus(m->prompt_tokens, m->completion_tokens);
+	uint64_t held = m->reserved < r.reserved_tokens ? m->reserved : r.reserved_tokens;
+	uint64_t used = m->keep && held > tokens ? held : tokens;
+	spent_settle(t, m->tenant, SPENT_TOKENS, m->reserved_at, held, used);
 	t->adds.tokens += tokens;
 	if (run_is_final(&r)) {
-		e = tokens > 0 ? txn_end(t, ERR_OK) : ERR_OK;
+		e = tokens > 0 || held > 0 ? txn_end(t, ERR_OK) : ERR_OK;
 		return e != ERR_OK ? e : ERR_RUN_SESSION_EVENTS_REJECTED;
 	}
 	r.calls_ended += r.calls_ended < r.used_requests;
+	r.reserved_tokens -= held;
+	r.kept_tokens = plus(r.kept_tokens, used - tokens);
 	r.prompt_tokens += m->prompt_tokens;
 	r.completion_tokens += m->completion_tokens;
 	own_buf struct buf b;

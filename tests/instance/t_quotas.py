@@ -64,9 +64,22 @@ def requests():
 def tokens():
     silent = token_of("silent")
     check("told", get("/v1/limits", silent)[1]["tenant"]["tokensDay"] == 1)
-    said = asked(silent, start(silent, {"agent.py": AGENT}))
-    check("the first request uses them up", said[0][0] == 200 and [s[:2] for s in said[1:]] == [[429, "tenant_token_quota_exhausted"]] * 2, said)
-    refused("and there is no further run", silent, "tenant_token_quota_exhausted", 80000, 88201)
+    run = start(silent, {"agent.py": AGENT})
+    said = asked(silent, run)
+    check("a request that could use more is not made", [s[:2] for s in said] == [[429, "tenant_token_quota_exhausted"]] * 3, said)
+    usage = get("/v1/runs/" + run, silent)[1]["usage"]
+    check("and costs nothing", [usage[k] for k in ("modelRequests", "promptTokens", "completionTokens", "reservedTokens", "maxTokens")] == [0] * 5, usage)
+
+
+def a_minute():
+    steady = token_of("steady")
+    check("told", get("/v1/limits", steady)[1]["tenant"]["modelCallsMinute"] == 2)
+    run = start(steady, {"agent.py": AGENT})
+    said = asked(steady, run)
+    check("two requests within a minute, and no third", [s[0] for s in said] == [200, 200, 429] and
+          said[2][1] == "model_call_rate_exceeded" and 1 <= int(said[2][2]) <= 65, said)
+    usage = get("/v1/runs/" + run, steady)[1]["usage"]
+    check("which spent nothing", (usage["modelRequests"], usage["reservedTokens"]) == (2, 0) and usage["promptTokens"] > 0, usage)
 
 
 def storage():
@@ -129,11 +142,11 @@ def told():
 def figures():
     metrics = operator("token", "create", "--metrics", "--label", "quotas").strip()
     status, _, text = call("GET", "/metrics", bearer=metrics)
-    for code in ("run_rate_exceeded", "tenant_request_quota_exhausted", "tenant_token_quota_exhausted", "tenant_storage_full"):
+    for code in ("run_rate_exceeded", "tenant_request_quota_exhausted", "tenant_token_quota_exhausted", "tenant_storage_full", "model_call_rate_exceeded"):
         check(code + " is counted", f'pinfold_store_refusals_total{{code="{code}"}}'.encode() in text, text[:300])
     check("and tokens", status == 200 and b"\npinfold_model_tokens_total " in text)
 
 
-for f in (runs, allowed, waits, requests, tokens, storage, told, figures):
+for f in (runs, allowed, waits, requests, tokens, a_minute, storage, told, figures):
     case(f.__name__, f)
 done()

@@ -42,20 +42,23 @@ static void put_quotas(const struct rig *r, int fd)
 	struct cf_provider provider = {
 	    .name = "p", .protocol = "openai", .base_url = "https://host/v1", .ca_file = "", .secret = ""};
 	struct cf_profile profile = {.name = "main", .provider = "p", .model = "m"};
-	struct cf_agent agent = {.name = "agent",
+	struct cf_agent agent = {.name = "builtin",
 				 .argv = {"/a"},
 				 .argv_n = 1,
 				 .policy = "strict",
 				 .model_token_file = "",
 				 .event_token_file = "",
-				 .approval_token_file = ""};
+				 .approval_token_file = "",
+				 .max_tokens_run = r->agent_tokens_run};
 	struct cf_tenant tenant = {.name = "acme",
-				   .default_agent = "agent",
+				   .default_agent = "builtin",
 				   .default_profile = "main",
 				   .max_runs_hour = r->max_runs_hour,
 				   .max_stored_bytes = r->max_stored_bytes,
 				   .max_model_requests_day = r->max_model_requests_day,
-				   .max_tokens_day = r->max_tokens_day};
+				   .max_tokens_day = r->max_tokens_day,
+				   .max_tokens_run = r->max_tokens_run,
+				   .max_model_calls_minute = r->max_model_calls_minute};
 	frame(fd, buf, cf_put_provider(buf, sizeof buf, 0, &provider));
 	frame(fd, buf, cf_put_profile(buf, sizeof buf, 0, &profile));
 	frame(fd, buf, cf_put_agent(buf, sizeof buf, 0, &agent));
@@ -90,7 +93,9 @@ static int make_conf(const struct rig *r)
 	}
 	struct cf_shared_gid gid = {.gid = RIG_UID};
 	frame(fd, buf, cf_put_shared_gid(buf, sizeof buf, 0, &gid));
-	if (r->max_runs_hour + r->max_stored_bytes + r->max_model_requests_day + r->max_tokens_day > 0)
+	if (r->max_runs_hour + r->max_stored_bytes + r->max_model_requests_day + r->max_tokens_day + r->max_tokens_run +
+		r->agent_tokens_run + r->max_model_calls_minute >
+	    0)
 		put_quotas(r, fd);
 	struct cf_end end = {0};
 	frame(fd, buf, cf_put_end(buf, sizeof buf, 0, &end));

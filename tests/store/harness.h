@@ -26,7 +26,8 @@ struct rig {
 	uint32_t push_per_minute, push_per_hour; /* 0: the defaults */
 	/* Quotas of tenant "acme"; all 0: it is not in the configuration. */
 	uint32_t max_runs_hour;
-	uint64_t max_stored_bytes, max_model_requests_day, max_tokens_day;
+	uint64_t max_stored_bytes, max_model_requests_day, max_tokens_day, max_tokens_run, agent_tokens_run;
+	uint32_t max_model_calls_minute;
 };
 
 /* Makes the folder (below parent, NULL: /tmp) and the sockets. rig_start may be called again after a stop. */
