@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { REQUEST_MAX = 1000000, RESPONSE_MAX = 60000, LOOK_MS = 200, GRACE_MS = 5000 };
+enum { REQUEST_MAX = 1000000, RESPONSE_MAX = 60000, LOOK_MS = 200, GRACE_MS = 5000, NOT_FOUND = 127 };
 
 static const struct dialect *const dialects[] = {&dialect_acp, &dialect_codex,    &dialect_claude,
 						 &dialect_pi,  &dialect_opencode, &dialect_copilot};
@@ -64,7 +64,7 @@ static bool start(struct child *c, char *const *argv, bool talks)
 		if (from >= 0 && dup2(from, 0) == 0 && dup2(out[1], 1) == 1)
 			execvp(argv[0], argv);
 		log_error("%s: %s", argv[0], strerror(errno));
-		_exit(127);
+		_exit(NOT_FOUND);
 	}
 	if (talks)
 		close(in[0]);
@@ -141,9 +141,10 @@ static void attend(struct bridge *b, struct child *c)
 
 static void conclude(struct bridge *b, const struct child *c)
 {
-	char why[64];
+	char why[128];
 
-	snprintf(why, sizeof why, "its exit status was %d", c->status);
+	snprintf(why, sizeof why, "its exit status was %d%s", c->status,
+		 c->status == NOT_FOUND ? ": the program was not found in the sandbox, which shows /usr alone" : "");
 	/* Where it said nothing of its end. One that is spoken to has an end to say. */
 	say_end(b, c->status == 0 && !b->dialect->talks, c->status != 0 ? why : "it ended before its answer");
 }

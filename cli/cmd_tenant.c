@@ -193,11 +193,14 @@ static void text_whole(const struct conf_tenant *t, const struct st_tenant_used 
 	       u->completed, u->failed, u->cancelled);
 	for (size_t i = 0; i < QUOTAS; i++) {
 		printf("%-26s", q[i].setting);
+		if (strcmp(q[i].setting, "max_stored_mb") == 0 && q[i].most > 0) {
+			printf(" %.1f of %llu MB\n", (double)q[i].used / 1e6, (unsigned long long)q[i].most / 1000000);
+			continue;
+		}
 		if (q[i].counted)
 			printf(" %llu of", (unsigned long long)q[i].used);
 		if (q[i].most > 0)
-			printf(" %llu%s\n", (unsigned long long)q[i].most,
-			       strcmp(q[i].setting, "max_stored_mb") == 0 ? " bytes" : "");
+			printf(" %llu\n", (unsigned long long)q[i].most);
 		else
 			puts(" any number");
 	}

@@ -160,7 +160,8 @@ def acp_ends():
             ("authentication is wanted", 'answer(read(), protocolVersion=1)\nsend(id=read()["id"], error={"code": -32000, "message": "Authentication required"})\nsys.stdin.read()',
              "Authentication required"),
             ("it dies in the middle", "meet()\nsys.exit(0)", "before its answer"), ("it dies with a status", "meet()\nsys.exit(3)", "3"),
-            ("it dies at once", "sys.exit(5)", "5")):
+            ("it dies at once", "sys.exit(5)", "5"),
+            ("it is not there", "sys.exit(127)", "not found in the sandbox")):
         status, claim, _, _ = run("acp", ACP + program + "\n")
         check(name, status == 1 and claim["status"] == "failed" and why in claim["summary"], (status, claim))
     # One that goes on when it has answered is ended.

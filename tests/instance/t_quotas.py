@@ -134,6 +134,7 @@ def told():
     listed = [json.loads(l) for l in operator("tenant", "list", "--json").splitlines()]
     check("all tenants", {"default", "frugal", "packed", "other"} <= {t["tenant"] for t in listed}, listed)
     check("as a table", re.search(r"^hasty +0/4 +", operator("tenant", "list"), re.M) and "max_model_requests_day     2 of 2" in operator("tenant", "show", "frugal"))
+    check("megabytes are megabytes", re.search(r"^max_stored_mb +[01]\.\d of 1 MB$", operator("tenant", "show", "packed"), re.M), operator("tenant", "show", "packed"))
     check("and no secret", frugal not in operator("tenant", "list") + operator("tenant", "show", "frugal") + operator("tenant", "show", "frugal", "--json"))
     p = subprocess.run([CLI, "tenant", "show", "nobody"], env=dict(os.environ, PINFOLD_ROOT=INSTANCE), capture_output=True, text=True)
     check("one that there is not", p.returncode == 1 and "no such tenant" in p.stderr, p)
