@@ -111,7 +111,7 @@ void report_transcript(struct buf *out, const struct run *r)
 {
 	struct bundle b;
 	struct bn_ran m;
-	if (!r->agent->transcript || r->work_fd < 0)
+	if (r->agent == NULL || !r->agent->transcript || r->work_fd < 0)
 		return;
 	errno = 0;
 	if (verdict_ran(r, &b, &m))

@@ -107,6 +107,7 @@ int __wrap_bundle_of(const char *name, const void *p, size_t n)
 
 /* --- the run ------------------------------------------------------------------------------------------ */
 
+static struct conf conf;
 static struct app app;
 static struct run *r;
 static const char summary[] =
@@ -120,6 +121,7 @@ static int setup(void **state)
 	memset(&store, 0, sizeof store);
 	store.state = RUN_RUNNING;
 	memset(&app, 0, sizeof app);
+	app.conf = &conf;
 	r = run_new(&app, "acme", "r");
 	int fd = __real_bundle_of("request", summary, sizeof summary - 1);
 	enum err e = r == NULL || fd < 0 ? ERR_INTERNAL_ERROR : request_read(&r->rq, fd);

@@ -37,6 +37,7 @@ export const REASON = table({
 	sandbox_result_invalid: ["What it left is not a valid result.", admin],
 	sandbox_output_too_large: ["It left more than may be collected.", "Let it write less into its workspace."],
 	changed_files_outside_allowed_paths: ["It changed files that it was not allowed to change.", "Allow more paths, or say in the task what it may change."],
+	credential_in_result: ["The agent wrote a key that it was given into a file.", "Nothing of that file is kept. Replace the key if others may have seen it."],
 	patch_too_large: ["Its changes are larger than may be kept.", "Ask for less at once."],
 	judge_failed: ["Its result could not be judged.", admin],
 	sandbox_verification_mismatch: ["What a check left does not match the check.", admin],
