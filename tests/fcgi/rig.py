@@ -138,7 +138,7 @@ class Rig:
 
     def serve(self, who):
         """Says as sandboxd does who of the others serves: UP of spec/sandbox.msg."""
-        self.control.send(struct.pack(">HBBQB", 44, 2, 0, 0, who))
+        self.control.send(message("sandbox.msg", "UP", who=who))
 
     def again(self):
         """It has died, and is started once more."""

@@ -52,7 +52,12 @@ class Reader:
         return v.decode()
 
 
-STORE = 13  # the version of store.msg
+def version_of(protocol):
+    """The version of a protocol of spec/."""
+    return int(next(line.split()[2] for line in open(SPEC + protocol) if line.startswith("protocol ")))
+
+
+STORE = version_of("store.msg")
 
 
 def frame(number, body=b"", fds=0, op=0, version=1):
@@ -93,7 +98,7 @@ def message(protocol, what, /, **values):
     number, has = fields(protocol, what)
     w = filled(has, values)
     assert number is not None and not values, (what, values)
-    return frame(number, w)
+    return frame(number, w, version=version_of(protocol))
 
 
 def struct_of(protocol, what, /, **values):
