@@ -29,6 +29,11 @@ static void server(struct doctor *d)
 		else
 			found(d, DOCTOR_ERROR, "%s/healthz: %ld, and it is not Pinfold that answers", d->cli->server,
 			      call.status);
+		if (call.status == 404)
+			remedy(
+			    d,
+			    "correct the address, with its prefix (--server, PINFOLD_URL); or include the example of "
+			    "/etc/pinfold/web-servers in that host; its user must be in web_group (web.group)");
 	}
 	buf_free(&call.answer);
 }

@@ -307,6 +307,7 @@ def at(url):
 
 def fronts():
     row("nobody at the address", at("http://127.0.0.1:1"), "web.server", "error", "", "/etc/pinfold/web-servers")
+    row("another address", at(URL + "/none"), "web.server", "error", "is not Pinfold", "correct the address")
     row("tokens over plain http", at("http://pinfold.invalid"), "web.tls", "warn", "plain http", "https")
     rows_of = {}
     for what, front, *want in FRONTS:
