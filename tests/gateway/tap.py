@@ -1,7 +1,7 @@
 """A provider over plain HTTP on a loopback address that keeps count: what it was asked, and who left before the answer.
 
 What it does is in the text of the request: HANG never answers; DRIP sends a byte now and then, without end; HOLD
-waits for release(); GZIP answers 768 MB in 1 MB; ENDLESS sends chunks for ever; anything else is answered at once.
+waits for release(); SHUT hangs up without a byte, CUT in the middle of the answer; GZIP answers 768 MB in 1 MB; ENDLESS sends chunks for ever; anything else is answered at once.
 """
 import json
 import select
@@ -73,6 +73,11 @@ class Tap:
         if "HANG" in text:
             while self.stays(c, 60):
                 pass
+            return False
+        if "SHUT" in text:
+            return False
+        if "CUT" in text:
+            c.sendall((head + "Content-Length: %d\r\n\r\n" % len(fine)).encode() + fine[:-9])
             return False
         if "DRIP" in text:
             c.sendall((head + "Content-Length: 900000\r\n\r\n").encode())

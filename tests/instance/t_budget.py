@@ -229,6 +229,56 @@ def asks_beside_a_call():
     check("to its end", until(mine, run)["status"] == "completed")
 
 
+# One call after the other until there are no tokens left, or one whose cost nobody will ever know.
+COUNTS = COMMON + """
+got = [call("SHUT")]
+while got[-1][:3] in ("200", "502", "503"):
+    got.append(call("plain"))
+json.dump({"got": got}, open("report.json", "w"))
+"""
+UNKNOWN = COMMON + """
+got = [call("KIND")]
+while got[-1][:3] != "429":
+    try:
+        got.append(call("plain"))
+    except OSError:
+        time.sleep(0.1)
+json.dump({"got": got}, open("report.json", "w"))
+"""
+LIMIT, ADDED = 5300, 4096 + 1000  # of tenant "counted"; to the bytes of a body
+
+
+def tokens_are_counted():
+    """To the token what the provider's own log says, and never more than the limit with what a call could cost."""
+    counted = operator("token", "create", "--tenant", "counted", "--label", "budget").strip()
+    check("told", get("/v1/limits", counted)[1]["tenant"]["tokensRun"] == LIMIT)
+
+    def goes(agent, kill_at=None):
+        run = executing(counted, {"agent.py": agent, "report.json": "{}\n"}, allowed=["report.json"],
+                        limits={"maxSteps": 20, "wallTimeSeconds": 200})
+        if kill_at:
+            wait_for(lambda: tap.asked(kill_at + run))
+            kill("pinfold-gateway")
+        v = until(counted, run)
+        lines = [l for l in artifact(counted, run, "patch").splitlines() if l.startswith("+{")]
+        u = v["usage"]
+        seen = [len(t) for t in tap.seen if " of " + run in t]
+        return json.loads(lines[0][1:])["got"], seen, [u[k] for k in ("modelRequests", "promptTokens", "completionTokens", "reservedTokens", "maxTokens")]
+
+    got, seen, usage = goes(COUNTS)
+    plain = len(seen) - 1
+    check("as many calls as fit, and the failed one costs its unit alone", got[1:] == ["200"] * plain + ["429 model_token_budget_exhausted"] and
+          plain == (LIMIT - seen[1] - ADDED) // 10 + 1 and plain > 1, (got, seen))
+    check("the run says what the provider counted", usage == [plain + 1, 7 * plain, 3 * plain, 0, LIMIT], (usage, seen))
+    got, seen, usage = goes(UNKNOWN.replace("KIND", "CUT"))
+    check("an answer that was cut off costs all that it could", usage == [1, 0, 0, seen[0] + ADDED, LIMIT] and len(seen) == 1 and
+          got[1] == "429 model_token_budget_exhausted", (got, seen, usage))
+    got, seen, usage = goes(UNKNOWN.replace("KIND", "HANG"), "HANG of ")
+    check("so does one whose gateway died", usage == [1, 0, 0, seen[0] + ADDED, LIMIT] and len(seen) == 1 and
+          got[-1] == "429 too_many_model_calls", (got, seen, usage))
+    ready()
+
+
 seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 32)
 try:
     if not line:
@@ -236,7 +286,7 @@ try:
         print("the instance did not start\n" + log.read()[-3000:])
         sys.exit(1)
     print(f"seed {seed}")
-    for f in (bursts, steward_killed, cancelled_under_way, client_dies, tokens_outside, asks_beside_a_call):
+    for f in (bursts, steward_killed, cancelled_under_way, client_dies, tokens_outside, asks_beside_a_call, tokens_are_counted):
         case(f.__name__, f)
     done()
 finally:
