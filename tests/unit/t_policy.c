@@ -413,6 +413,7 @@ static void t_refusals(void **state)
 					ERR_MODEL_REQUEST_BUDGET_EXHAUSTED,
 					ERR_TENANT_REQUEST_QUOTA_EXHAUSTED,
 					ERR_TENANT_TOKEN_QUOTA_EXHAUSTED,
+					ERR_MODEL_TOKEN_BUDGET_EXHAUSTED,
 					ERR_PROVIDER_NOT_CONFIGURED,
 					ERR_PROVIDER_KEY_REFUSED,
 					ERR_MODEL_REDIRECT_REFUSED,
@@ -433,6 +434,8 @@ static void t_refusals(void **state)
 			assert_true(!r.stop && r.retry_after == 5);
 			assert_int_equal(format_refusal(f, passes[k], 9).retry_after, 9);
 		}
+		struct refusal soon = format_refusal(f, ERR_MODEL_CALL_RATE_EXCEEDED, 40);
+		assert_true(soon.status == 429 && !soon.stop && soon.retry_after == 40);
 		assert_int_equal(format_refusal(f, ERR_MODEL_NOT_ALLOWED, 0).status, 404);
 		assert_int_equal(format_refusal(f, ERR_INVALID_RUN_TOKEN, 0).status, 401);
 		assert_int_equal(format_refusal(f, ERR_MODEL_FIELD_REFUSED, 0).status, 400);
