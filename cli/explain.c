@@ -12,9 +12,13 @@ bool http_named(const struct cli *cli)
 	return cli->server != NULL;
 }
 
-/* What the answer's own sentence cannot know. */
-static void say_more(const struct cli *cli, const struct http_answer *answer)
+/* What the answer's own sentence cannot know: it speaks of routes to whoever asks. */
+static void say_more(const struct cli *cli, const struct http_answer *answer, const char *code)
 {
+	if (strcmp(code, "run_not_found") == 0)
+		fputs(" \"pinfold ps --all\" does so here.", stderr);
+	if (strcmp(code, "artifact_not_found") == 0)
+		fputs(" \"pinfold artifacts RUN\" shows those there are.", stderr);
 	if (answer->status == 401)
 		fprintf(stderr, " The token is %s; who made it sees with \"pinfold token list\" whether it is good.",
 			cli->token_file != NULL          ? "that of --token-file"
@@ -56,7 +60,7 @@ void explain_answer(const struct cli *cli, const struct http_answer *answer)
 	}
 	fputs("): ", stderr);
 	say_foreign(stderr, member(v, "message"), strlen(member(v, "message")));
-	say_more(cli, answer);
+	say_more(cli, answer, member(v, "error"));
 	fputc('\n', stderr);
 }
 

@@ -32,6 +32,9 @@ def refused(api):
         api.answers = {"GET /v1/runs/run-1": (status, {**ERROR, "field": "files[3].path"}, *headers)}
         got, out, err = plain(api, "show", RUN)
         check(f"{status} {headers}", got == (4 if status >= 500 else 1) and want in err and FORM.fullmatch(err) and out == "", (got, out, err))
+    for code, want in (("run_not_found", '"pinfold ps --all" does so here.\n'), ("artifact_not_found", '"pinfold artifacts RUN" shows those there are.\n')):
+        api.answers = {"GET /v1/runs/run-1": (404, {**ERROR, "error": code})}
+        check(f"which command helps: {code}", plain(api, "show", RUN)[2].endswith(want))
     for status, body, want in ((404, b"<html>", "is not Pinfold (404): is that the address?"), (502, b"", "is not Pinfold (502): does the service run"),
                                (401, b'{"hello":1}', "is not Pinfold (401)")):
         api.answers = {"GET /v1/runs/run-1": (status, body)}
