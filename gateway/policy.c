@@ -131,6 +131,23 @@ static bool by_data(const struct json *v)
 	return v->type == JSON_STRING && strncmp(v->text, "data:", 5) == 0;
 }
 
+/* Does the name say that an address is meant, or several? */
+static bool names_address(const char *plain_key)
+{
+	return ends_in(plain_key, "url") || ends_in(plain_key, "uri") || ends_in(plain_key, "urls") ||
+	       ends_in(plain_key, "uris");
+}
+
+/* A text that is no data, or a list with one. */
+static bool fetched(const struct json *v)
+{
+	bool one = v->type == JSON_STRING && !by_data(v);
+
+	for (const struct json *m = v->type == JSON_ARRAY ? v->child : NULL; m && !one; m = m->next)
+		one = fetched(m);
+	return one;
+}
+
 /* A value that the table does not describe: is anything in it that no request may hold? */
 static bool harmless(const struct json *v)
 {
@@ -139,7 +156,7 @@ static bool harmless(const struct json *v)
 		if (m->key) {
 			if (!plain(m->key, key) || denied(key))
 				return false;
-			if ((ends_in(key, "url") || ends_in(key, "uri")) && m->type == JSON_STRING && !by_data(m))
+			if (names_address(key) && fetched(m))
 				return false;
 			if (strcmp(key, "type") == 0 && m->type == JSON_STRING && type_denied(m->text))
 				return false;
@@ -415,8 +432,7 @@ static enum err put_unknown(struct walk *k, const struct json *v, const struct f
 	/* What a reader might take for one that the table knows goes nowhere. */
 	for (const struct field_rule *r = rules; clear && r->field; r++)
 		clear = !plain(r->field, other) || strcmp(key, other) != 0;
-	if (!clear || strcmp(key, "type") == 0 ||
-	    ((ends_in(key, "url") || ends_in(key, "uri")) && v->type == JSON_STRING && !by_data(v)))
+	if (!clear || strcmp(key, "type") == 0 || (names_address(key) && fetched(v)))
 		return ERR_MODEL_FIELD_REFUSED;
 	return put_any(k, v);
 }
