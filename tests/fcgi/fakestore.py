@@ -218,7 +218,7 @@ class Store:
             w = Writer().str(x["run"]).u8(x["state"]).u8(x["phase"]).u8(x["cancel"])
             w.str(x["agent"]).str(x["profile"]).str(x["provider"]).str(x["model"])
             w.u64(x["created"]).u64(x["updated"]).u64(0).u64(x["updated"] if ended else 0)
-            w.u32(x["steps"]).u32(x["wall"]).u32(x["wait"]).u32(x["most"]).u32(0).u64(0).u64(0)
+            w.u32(x["steps"]).u32(x["wall"]).u32(x["wait"]).u32(x["most"]).u32(0).u64(0).u64(0).u64(0).u64(0)
             w.u8(ended).u8(ended and x["state"] == COMPLETED).u8(ended).i32(0)
             w.str("done" if ended else "").str("")
             w.bytes(b'"it is \\u003cdone\\u003e"' if ended else b"").bytes(b'["calc.py"]' if ended else b"")
