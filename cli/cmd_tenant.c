@@ -44,7 +44,7 @@ struct quota {
 	uint64_t most, used;
 	bool counted; /* else only the limit is known here */
 };
-enum { QUOTAS = 12 };
+enum { QUOTAS = 14 };
 
 static void quotas(struct quota q[QUOTAS], const struct cf_tenant *t, const struct st_tenant_used *u)
 {
@@ -57,6 +57,8 @@ static void quotas(struct quota q[QUOTAS], const struct cf_tenant *t, const stru
 	    {"tokensDay", "max_tokens_day", t->max_tokens_day, u->tokens_day, true},
 	    {"modelCalls", "max_model_calls", t->max_model_calls, 0, false},
 	    {"modelCallsRun", "max_model_calls_run", t->max_model_calls_run, 0, false},
+	    {"tokensRun", "max_tokens_run", t->max_tokens_run, 0, false},
+	    {"modelCallsMinute", "max_model_calls_minute", t->max_model_calls_minute, 0, false},
 	    {"openStreams", "max_streams", t->max_streams, 0, false},
 	    {"maxApprovalWaitSeconds", "max_approval_wait_seconds", t->max_approval_wait_seconds, 0, false},
 	    {"maxSteps", "max_steps", t->max_steps, 0, false},

@@ -159,7 +159,7 @@ def etags():
         check(f"If-None-Match: {v[:9]}", status == want, status)
 
 
-QUOTAS = {"runsHour": 2000, "storedBytes": 4000000000, "modelRequestsDay": 50000, "tokensDay": 0, "modelCalls": 256, "modelCallsRun": 64, "openStreams": 200}
+QUOTAS = {"runsHour": 2000, "storedBytes": 4000000000, "modelRequestsDay": 50000, "tokensDay": 0, "tokensRun": 0, "modelCalls": 256, "modelCallsRun": 64, "modelCallsMinute": 120, "openStreams": 200}
 
 
 def limits():
