@@ -140,14 +140,33 @@ unsigned ended_rows(const char *state)
 	return n;
 }
 
-/* SPOIL and how many bytes are behind the one that is spoiled. */
-enum change { DROP, CUT, SPOIL };
-enum {
-	BEHIND_PENDING = 17 /* of the record of a run: a number, an empty text, a time */,
-	BEHIND_USED = 1 /* of a capability */
-};
+/* SPOIL: its last byte; the other two a number of its, by the record's own codec, wherever it stands. */
+enum change { DROP, CUT, SPOIL, SPOIL_PENDING, SPOIL_USED };
 
-static void row_change(const char *state, const char *table, const char *prefix, size_t n, unsigned how)
+/* What shall stand there instead; its size. */
+static size_t changed(uint8_t *to, size_t room, const uint8_t *p, size_t n, enum change how)
+{
+	struct rec_run run;
+	struct rec_capability capability;
+	if (how == SPOIL_PENDING) {
+		if (!rec_get_run(p, n, &run))
+			fatal("this is no run");
+		run.pending ^= 0x55;
+		return rec_put_run(to, room, &run);
+	}
+	if (how == SPOIL_USED) {
+		if (!rec_get_capability(p, n, &capability))
+			fatal("this is no capability");
+		capability.used_requests ^= 0x55;
+		return rec_put_capability(to, room, &capability);
+	}
+	memcpy(to, p, n);
+	if (how == SPOIL)
+		to[n - 1] ^= 0x55;
+	return how == CUT ? n - 1 : n;
+}
+
+static void row_change(const char *state, const char *table, const char *prefix, size_t n, enum change how)
 {
 	static uint8_t copy[200000];
 	struct opened o = table_of(state, table);
@@ -159,9 +178,7 @@ static void row_change(const char *state, const char *table, const char *prefix,
 	must(c->get(c, &k, &v, DB_SET_RANGE), prefix);
 	if (k.size < n || memcmp(k.data, prefix, n) != 0)
 		fatal("%s: no row begins with %s", table, prefix);
-	memcpy(copy, v.data, v.size);
-	copy[v.size - 1 - (how > SPOIL ? (unsigned)how - SPOIL : 0)] ^= 0x55;
-	DBT w = dbt(copy, how == CUT ? v.size - 1 : v.size);
+	DBT w = dbt(copy, changed(copy, sizeof copy, v.data, v.size, how));
 	must(how == DROP ? c->del(c, 0) : c->put(c, &k, &w, DB_CURRENT), "change");
 	must(c->close(c), "close");
 	must(t->commit(t, 0), "commit");
@@ -181,12 +198,12 @@ void row_spoil(const char *state, const char *table, const char *prefix, size_t 
 
 void row_spoil_pending(const char *state, const char *table, const char *prefix, size_t n)
 {
-	row_change(state, table, prefix, n, SPOIL + BEHIND_PENDING);
+	row_change(state, table, prefix, n, SPOIL_PENDING);
 }
 
 void row_spoil_used(const char *state, const char *table, const char *prefix, size_t n)
 {
-	row_change(state, table, prefix, n, SPOIL + BEHIND_USED);
+	row_change(state, table, prefix, n, SPOIL_USED);
 }
 
 void row_cut(const char *state, const char *table, const char *prefix, size_t n)
