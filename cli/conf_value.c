@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "gen/conf_msg.h"
+#include "lib/buf.h"
 #include "lib/contact.h"
 #include "lib/endpoint.h"
 #include "lib/num.h"
+#include "lib/own.h"
+#include "lib/text.h"
 
 enum { MEGABYTE = 1000000 };
 
@@ -191,6 +194,15 @@ static const char *fault_of(const struct conf_row *r, const char *s)
 	}
 }
 
+/* What people paste where a name belongs. It is never repeated. */
+static bool looks_like_key(const char *word)
+{
+	own_buf struct buf out;
+
+	buf_init(&out, 65536);
+	return text_mask(&out, word, strlen(word));
+}
+
 static const char *text(struct fault *f, const char *word)
 {
 	const struct conf_row *r = f->r;
@@ -201,6 +213,15 @@ static const char *text(struct fault *f, const char *word)
 		return "";
 	}
 	const char *why = fault_of(r, word);
+	if (r->type == CONF_SECRET && looks_like_key(word)) {
+		FAULT(
+		    f,
+		    "%s names a file below secrets, and this looks like the key itself: write it into such a file with "
+		    "\"pinfold secret rotate\" or an editor, name that file here, and replace the key, since this file "
+		    "may be read by others",
+		    r->name);
+		return "";
+	}
 	if (strlen(word) > r->wide)
 		FAULT(f, "%s is longer than %u bytes", r->name, r->wide);
 	else if (!plain(word))

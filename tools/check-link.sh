@@ -48,7 +48,7 @@ pinfold-fcgi     libfcgi libcrypto libyajl libunistring
 pinfold-gateway  libmicrohttpd libcurl libcrypto libyajl libunistring libidn2
 pinfold-steward  libgit2 libcrypto libyajl libunistring
 pinfold-push     libcurl libcrypto
-pinfold-conf     libconfuse libcrypto
+pinfold-conf     libconfuse libcrypto libunistring
 pinfold-agent    libcurl libyajl libcrypto
 pinfold-bridge   libcurl libyajl libcrypto
 pinfold          libcurl libarchive libconfuse libqrencode libcrypto libyajl libunistring

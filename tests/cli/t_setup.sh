@@ -81,6 +81,7 @@ providers.d/default.conf|provider "p6" { base_url = "https://p6.example/v1" secr
 pinfold.conf|run_token_secret_next = "vapid"|secret "vapid" is named for two purposes
 pinfold.conf|nonsense = 1|there is no setting "nonsense" outside of sections
 pinfold.conf|max_boxs = 1|is "max_boxes" meant?
+providers.d/default.conf|provider "p7" { base_url = "https://p7.example/v1" secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD" }|this looks like the key itself
 pinfold.conf|run_token_secret = "../x"|named by its file's name alone
 pinfold.conf|web_group = "no-such-group-here"|there is no group "no-such-group-here"
 pinfold.conf|users {\nfcgi = "no-such-user-here"\n}|there is no user "no-such-user-here"
