@@ -61,7 +61,7 @@ struct terms {
 	const struct secret *token_key, *token_next; /* next may be NULL */
 	struct upstream_target targets[CONF_PROFILES];
 	uint32_t ntargets;
-	uint32_t model_timeout_ms;
+	uint32_t model_timeout_ms, model_idle_seconds;
 	struct keymask keys; /* of all agents that are given real ones */
 };
 

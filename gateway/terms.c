@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MODEL_TIMEOUT_MS = 120000 };
+enum { MODEL_TIMEOUT_MS = 120000, MODEL_IDLE_SECONDS = 60 };
 
 bool key_usable(const struct secret *key)
 {
@@ -92,6 +92,8 @@ const struct terms *terms_make(struct held *h, const char **why)
 	if (!*why)
 		*why = keys_load(&t->keys, h);
 	t->model_timeout_ms = h->conf.global.model_timeout_ms ? h->conf.global.model_timeout_ms : MODEL_TIMEOUT_MS;
+	t->model_idle_seconds =
+	    h->conf.global.model_idle_seconds ? h->conf.global.model_idle_seconds : MODEL_IDLE_SECONDS;
 	for (uint32_t i = 0; i < h->conf.nprofiles && !*why; i++)
 		load_target(&t->targets[t->ntargets++], h, &h->conf.profiles[i]);
 	return *why ? NULL : t;

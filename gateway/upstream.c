@@ -23,13 +23,12 @@ enum {
 	HEAD_CAP = 65536,
 	CONNECT_MS = 10000,
 	IDLE_SECONDS = 30,
-	BUFFER = 16384,           /* of a call, for what is sent; the one for what comes is as large */
-	KEPT_MOST = 512,          /* idle connections */
-	HOST_MOST = 2048,         /* connections of one provider */
-	WAIT_MAX = 86400,         /* seconds that a provider may ask for */
-	STREAM_MS = 900000,       /* for a whole stream */
-	STREAM_IDLE_SECONDS = 60, /* of silence in it */
-	HANDLES = 256             /* that are kept for the next calls */
+	BUFFER = 16384,     /* of a call, for what is sent; the one for what comes is as large */
+	KEPT_MOST = 512,    /* idle connections */
+	HOST_MOST = 2048,   /* connections of one provider */
+	WAIT_MAX = 86400,   /* seconds that a provider may ask for */
+	STREAM_MS = 900000, /* for a whole stream */
+	HANDLES = 256       /* that are kept for the next calls */
 };
 
 struct upstream {
@@ -112,7 +111,7 @@ static size_t on_stream(struct transfer *t, const char *from, size_t n)
 		t->streams = true;
 		(void)curl_easy_setopt(t->handle, CURLOPT_TIMEOUT_MS, (long)STREAM_MS);
 		(void)curl_easy_setopt(t->handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
-		(void)curl_easy_setopt(t->handle, CURLOPT_LOW_SPEED_TIME, (long)STREAM_IDLE_SECONDS);
+		(void)curl_easy_setopt(t->handle, CURLOPT_LOW_SPEED_TIME, (long)t->call->terms->model_idle_seconds);
 		note_answer(t);
 	}
 	return relay_take(t->call, from, n) ? n : 0;

@@ -43,7 +43,7 @@ static struct {
 	struct cf_profile profiles[ITEMS];
 	struct cf_secret secrets[ITEMS];
 	struct cf_agent agents[ITEMS];
-	uint32_t nproviders, nprofiles, nsecrets, nagents, timeout_ms;
+	uint32_t nproviders, nprofiles, nsecrets, nagents, timeout_ms, idle_seconds;
 	uint8_t masks;
 	bool next;
 } given;
@@ -96,9 +96,9 @@ static int make_conf(const struct harness *h)
 	snprintf(log, sizeof log, "%s/state", h->dir);
 	PUT(global, .run_dir = run, .state_dir = state, .log_dir = log, .libexec_dir = h->bin, .gateway_port = 9797,
 	    .box_uid_base = 2000002000, .max_boxes = HARNESS_BOXES, .fcgi_threads = 2, .fcgi_threads_max = 4,
-	    .request_deadline_ms = 20000, .model_timeout_ms = given.timeout_ms, .web_gid = 33,
-	    .mask_secrets = given.masks, .run_token_secret = "signing",
-	    .run_token_secret_next = given.next ? "signing-next" : "");
+	    .request_deadline_ms = 20000, .model_timeout_ms = given.timeout_ms,
+	    .model_idle_seconds = given.idle_seconds, .web_gid = 33, .mask_secrets = given.masks,
+	    .run_token_secret = "signing", .run_token_secret_next = given.next ? "signing-next" : "");
 	for (uint32_t i = 0; i < 4; i++)
 		PUT(role, .name = roles[i], .uid = HARNESS_UID + i, .gid = HARNESS_UID + i);
 	PUT(shared_gid, .gid = HARNESS_UID + 100);
@@ -336,6 +336,8 @@ static bool before_start(struct harness *h, char **w, int n)
 		given.secrets[given.nsecrets++] = (struct cf_secret){.name = keep(w[1]), .role = "gateway"};
 	else if (strcmp(w[0], "timeout") == 0 && n == 2)
 		given.timeout_ms = (uint32_t)atoi(w[1]);
+	else if (strcmp(w[0], "idle") == 0 && n == 2)
+		given.idle_seconds = (uint32_t)atoi(w[1]);
 	else
 		return false;
 	printf("ok\n");

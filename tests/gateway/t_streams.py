@@ -58,6 +58,10 @@ class Upstream(Tap):
 
         def send(s):
             c.sendall(b"%x\r\n%s\r\n" % (len(s.encode()), s.encode()))
+        if "MUTE" in text:
+            while self.stays(c, 0.05):
+                pass
+            return False
         if "PAGE" in text:
             send("<html>oops</html>")
         elif "ONCE" in text:
@@ -108,7 +112,7 @@ class Stream:
         self.s.settimeout(PATIENCE)
         self.s.connect(("127.0.0.1", run.port))
         self.s.sendall(request("POST", path, token or run.token(), json.dumps(dict({"model": model, "stream": True}, **said)).encode()))
-        self.raw = b""
+        self.raw, self.waits = b"", False
         if read:
             self.all()
 
@@ -128,6 +132,8 @@ class Stream:
                 if not more:
                     break
                 self.raw += more
+        except TimeoutError:
+            self.waits = True  # nobody ended it
         except OSError:
             pass
         self.s.close()
@@ -187,7 +193,7 @@ def test_other_ends(rig, tap):
         for what in ("CUT", "CLEAN", "ERROR", "BROKEN"):
             run = begin(rig, name)
             s = Stream(run, name, what)
-            check(not s.clean() and s.answer.status == 200 and "PART" in s.body(), "%s %s: it breaks off: %r" % (name, what, s.raw[-60:]))
+            check(not s.clean() and not s.waits and s.answer.status == 200 and "PART" in s.body(), "%s %s: it breaks off: %r" % (name, what, s.raw[-60:]))
             last = {"chat": "[DONE]", "responses": "response.completed", "messages": "message_stop"}[name]
             check(last not in s.body() and "overloaded" not in s.body(), "%s %s: no end" % (name, what))
             same(run.shown()["used"], 1, what + ": the unit is spent")
@@ -284,6 +290,33 @@ def test_many(rig, tap):
     same((len(got), all(got)), (160, True), "160 streams at once")
 
 
+def silence(rig):
+    """With limits of 2.5 s for the first byte and 1 s of silence behind it."""
+    for name in FORMATS:
+        run = begin(rig, name)
+        s = Stream(run, name, "MUTE")
+        check(s.whole() and s.answer.status >= 500, "%s: a head and no word is an error: %r" % (name, s.raw[:80]))
+        s = Stream(run, name, "HANG")
+        check(not s.clean() and not s.waits and "PART" in s.body(), "%s: silence in the middle breaks off: %r" % (name, s.raw[-60:]))
+        same(Stream(run, name, "DRIP", read=False).until(b"PART"), True, name + ": who speaks goes on")
+        same(run.shown()["used"], 3, name + ": each was a call")
+
+
+def rig_of(top, tap, *limits):
+    rig = Rig(top)
+    rig.tell("secret", "signing", RUN_SECRET)
+    rig.tell("secret", "key", KEY)
+    for words in limits:
+        rig.tell(*words)
+    rig.tell("provider", "p-main", tap.url, "-", "key", 1)
+    rig.tell("provider", "p-anth", tap.url, "-", "key", 1, "anthropic")
+    rig.tell("profile", "main", "p-main", MODEL)
+    rig.tell("profile", "anth", "p-anth", "m-anth")
+    rig.tell("agent", "open", "agent", 0, 0, 1000, 3)
+    rig.start()
+    return rig
+
+
 def main():
     if os.geteuid() != 0:
         print("needs root: the store tells roles by uid")
@@ -291,16 +324,7 @@ def main():
     top = folder()
     try:
         tap = Upstream()
-        rig = Rig(top)
-        rig.tell("secret", "signing", RUN_SECRET)
-        rig.tell("secret", "key", KEY)
-        rig.tell("timeout", 300000)
-        rig.tell("provider", "p-main", tap.url, "-", "key", 1)
-        rig.tell("provider", "p-anth", tap.url, "-", "key", 1, "anthropic")
-        rig.tell("profile", "main", "p-main", MODEL)
-        rig.tell("profile", "anth", "p-anth", "m-anth")
-        rig.tell("agent", "open", "agent", 0, 0, 1000, 3)
-        rig.start()
+        rig = rig_of(top, tap, ("timeout", 300000))
         for name, test in list(globals().items()):
             if name.startswith("test_") and (not sys.argv[1:] or name in sys.argv[1:]):
                 try:
@@ -309,6 +333,12 @@ def main():
                     traceback.print_exc()
                     check(False, name + " broke off")
         rig.stop()
+        if not sys.argv[1:] or "silence" in sys.argv[1:]:
+            remove(top)
+            top = folder()
+            rig = rig_of(top, tap, ("timeout", 2500), ("idle", 1))
+            silence(rig)
+            rig.stop()
     finally:
         log = top + "/pinfold-gateway.log"
         if (counts["failed"] or sys.exc_info()[0]) and os.path.exists(log):
