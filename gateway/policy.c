@@ -4,6 +4,7 @@
  * through. Trusts nothing of the request but that it is parsed: depth is the parser's.
  */
 #include "gateway/policy.h"
+#include "gateway/denied.h"
 #include "gen/fields.h"
 #include "lib/digest.h"
 #include "lib/lack.h"
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { REQUEST_MAX = 64000000, KEY_SHOWN = 64, BUDGET_LEAST = 1024 };
+enum { REQUEST_MAX = 64000000, BUDGET_LEAST = 1024 };
 
 struct walk {
 	const struct policy_rules *rules;
@@ -79,92 +80,6 @@ static void up(struct walk *k, size_t was)
 {
 	k->at = was;
 	k->field[was] = 0;
-}
-
-/* Lower case, without "_" and "-": there are readers of JSON that do not tell these apart. False: it is longer than any
- * name in the table, or has letters that some of them fold. */
-static bool plain(const char *s, char out[KEY_SHOWN])
-{
-	size_t n = 0;
-
-	for (; *s; s++) {
-		if (*s == '_' || *s == '-')
-			continue;
-		if ((unsigned char)*s >= 0x80 || n + 1 >= KEY_SHOWN)
-			return false;
-		out[n++] = *s >= 'A' && *s <= 'Z' ? (char)(*s + ('a' - 'A')) : *s;
-	}
-	out[n] = 0;
-	return true;
-}
-
-static const struct field_denied *denied(const char *plain_key)
-{
-	for (const struct field_denied *d = fields_denied; d->field; d++)
-		if (strcmp(d->field, plain_key) == 0)
-			return d;
-	return NULL;
-}
-
-static bool type_denied(const char *type)
-{
-	char name[KEY_SHOWN];
-
-	if (!plain(type, name))
-		return true;
-	for (const char *const *t = types_denied; *t; t++) {
-		size_t n = strlen(*t);
-		if ((*t)[n - 1] == '*' ? strncmp(*t, name, n - 1) == 0 : strcmp(*t, name) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool ends_in(const char *s, const char *tail)
-{
-	size_t n = strlen(s), t = strlen(tail);
-	return n >= t && strcmp(s + n - t, tail) == 0;
-}
-
-static bool by_data(const struct json *v)
-{
-	return v->type == JSON_STRING && strncmp(v->text, "data:", 5) == 0;
-}
-
-/* Does the name say that an address is meant, or several? */
-static bool names_address(const char *plain_key)
-{
-	return ends_in(plain_key, "url") || ends_in(plain_key, "uri") || ends_in(plain_key, "urls") ||
-	       ends_in(plain_key, "uris");
-}
-
-/* A text that is no data, or a list with one. */
-static bool fetched(const struct json *v)
-{
-	bool one = v->type == JSON_STRING && !by_data(v);
-
-	for (const struct json *m = v->type == JSON_ARRAY ? v->child : NULL; m && !one; m = m->next)
-		one = fetched(m);
-	return one;
-}
-
-/* A value that the table does not describe: is anything in it that no request may hold? */
-static bool harmless(const struct json *v)
-{
-	for (const struct json *m = v->child; m; m = m->next) {
-		char key[KEY_SHOWN];
-		if (m->key) {
-			if (!plain(m->key, key) || denied(key))
-				return false;
-			if (names_address(key) && fetched(m))
-				return false;
-			if (strcmp(key, "type") == 0 && m->type == JSON_STRING && type_denied(m->text))
-				return false;
-		}
-		if (!harmless(m))
-			return false;
-	}
-	return true;
 }
 
 static bool among(const char *words, const char *s, size_t n)
@@ -314,7 +229,7 @@ static enum err typed(struct walk *k, const struct json *v, enum json_type type)
 
 static enum err put_any(struct walk *k, const struct json *v)
 {
-	if (!harmless(v))
+	if (!value_harmless(v))
 		return ERR_MODEL_FIELD_REFUSED;
 	jw_key(&k->w, v->key);
 	jw_json(&k->w, v);
@@ -356,9 +271,9 @@ static enum err put_value(struct walk *k, const struct json *v, const struct fie
 		return ERR_OK;
 	switch ((enum field_action)r->action) {
 	case FIELD_URL:
-		return by_data(v) ? typed(k, v, JSON_STRING) : ERR_MODEL_FIELD_REFUSED;
+		return address_is_data(v) ? typed(k, v, JSON_STRING) : ERR_MODEL_FIELD_REFUSED;
 	case FIELD_BLOB:
-		return by_data(v) || base64_text(v) ? typed(k, v, JSON_STRING) : ERR_MODEL_FIELD_REFUSED;
+		return address_is_data(v) || base64_text(v) ? typed(k, v, JSON_STRING) : ERR_MODEL_FIELD_REFUSED;
 	case FIELD_MODEL:
 		jw_kstr(&k->w, v->key, k->rules->upstream_model);
 		return ERR_OK;
@@ -420,8 +335,8 @@ static enum err put_known(struct walk *k, const struct json *v, const struct fie
 static enum err put_unknown(struct walk *k, const struct json *v, const struct field_rule *rules)
 {
 	char key[KEY_SHOWN], other[KEY_SHOWN];
-	bool clear = plain(v->key, key);
-	const struct field_denied *d = clear ? denied(key) : NULL;
+	bool clear = key_plain(v->key, key);
+	const struct field_denied *d = clear ? key_denied(key) : NULL;
 
 	if (d)
 		return d->action == FIELD_STRIP || v->type == JSON_NULL ? ERR_OK : ERR_MODEL_FIELD_REFUSED;
@@ -431,8 +346,8 @@ static enum err put_unknown(struct walk *k, const struct json *v, const struct f
 	}
 	/* What a reader might take for one that the table knows goes nowhere. */
 	for (const struct field_rule *r = rules; clear && r->field; r++)
-		clear = !plain(r->field, other) || strcmp(key, other) != 0;
-	if (!clear || strcmp(key, "type") == 0 || (names_address(key) && fetched(v)))
+		clear = !key_plain(r->field, other) || strcmp(key, other) != 0;
+	if (!clear || strcmp(key, "type") == 0 || (key_names_address(key) && value_fetched(v)))
 		return ERR_MODEL_FIELD_REFUSED;
 	return put_any(k, v);
 }
