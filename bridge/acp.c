@@ -203,7 +203,8 @@ static void show(struct buf *out, const struct json *call)
 
 	if (*command != '\0')
 		buf_addf(out, "%s\n", command);
-	if (object ? raw->count > (*command != '\0' ? 1u : 0u) : raw != NULL && raw->type != JSON_NULL) {
+	size_t named = object && *command != '\0' ? 1 : 0; /* is shown by itself */
+	if (raw != NULL && raw->type != JSON_NULL && (!object || raw->count > named)) {
 		json_write(out, raw);
 		buf_addc(out, '\n');
 	}

@@ -108,11 +108,11 @@ static void attend(struct bridge *b, struct child *c)
 	lines_init(&lines, c->from);
 	for (;;) {
 		struct pollfd p = {.fd = lines.over ? -1 : c->from, .events = POLLIN};
-		struct timespec t = {.tv_nsec = LOOK_MS * 1000000L};
 		char *line;
 		size_t n;
 		look(c);
-		int ready = ppoll(&p, 1, c->ended ? &(struct timespec){0} : &t, &none);
+		struct timespec t = {.tv_nsec = c->ended ? 0 : LOOK_MS * 1000000L};
+		int ready = ppoll(&p, 1, &t, &none);
 		if (ready > 0 && !lines_fill(&lines))
 			say_end(b, false, "no memory for what the agent says");
 		while ((line = lines_next(&lines, &n)) != NULL)

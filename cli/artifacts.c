@@ -94,7 +94,8 @@ static int git_apply(const char *dir, int patch, bool only_look)
 {
 	char above[4096 + 32];
 	own_free char *full = realpath(dir, NULL);
-	char *argv[] = {(char[]){"git"}, (char[]){"apply"}, only_look ? (char[]){"--check"} : NULL, NULL};
+	char git[] = "git", apply[] = "apply", look[] = "--check";
+	char *argv[] = {git, apply, only_look ? look : NULL, NULL};
 	posix_spawn_file_actions_t acts;
 	pid_t pid;
 	int status = -1;
