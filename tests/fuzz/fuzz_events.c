@@ -22,6 +22,13 @@ enum err gate_alive(struct gate_call *call)
 	abort();
 }
 
+/* A run whose agent has no real keys. */
+size_t keys_hide(const struct gate_call *call, void *p, size_t n)
+{
+	(void)call, (void)p;
+	return n;
+}
+
 static void must(bool ok)
 {
 	if (!ok)
