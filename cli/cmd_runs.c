@@ -104,7 +104,7 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	do
 		status = ps_page(cli, only, &left, next);
 	while (status == 0 && left > 0 && next[0] != '\0' && !ferror(stdout));
-	if (status == 0 && next[0] != '\0' && !asked)
+	if (status == 0 && next[0] != '\0' && !asked && !cli->json) /* where "next" says it */
 		fputs("These are the newest 50; there are more: --all, or --limit N.\n", stderr);
 	return status;
 }

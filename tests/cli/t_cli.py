@@ -116,6 +116,8 @@ def pages(api):
     for words in (["--json", "ps", "--all"], ["ps", "--all", "--json"], ["ps", "--json", "--all"]):
         got, out, err = plain(api, *words)
         check(f"{words}", got == 0 and [r["runId"] for l in out.splitlines() for r in json.loads(l)["runs"]] == [r["runId"] for r in runs], (got, err))
+    got, out, err = plain(api, "--json", "ps")
+    check("ps --json says by next that there are more", got == 0 and json.loads(out)["next"] and err == "", (out[-60:], err))
     for words in (["--limit", "0"], ["--limit", "x"], ["--all", "--limit", "3"], ["more"]):
         check(f"wrong use: ps {words}", plain(api, "ps", *words)[0] == 2)
 
