@@ -36,25 +36,12 @@ static const char *inner(const char *name)
 	return slash + 1;
 }
 
-/* The folders above path's last part. */
-static bool make_folders(const char *path)
-{
-	char part[PATH_MAX];
-
-	for (const char *p = strchr(path, '/'); p != NULL; p = strchr(p + 1, '/')) {
-		snprintf(part, sizeof part, "%.*s", (int)(p - path), path);
-		if (mkdir(part, 0755) != 0 && errno != EEXIST)
-			return false;
-	}
-	return true;
-}
-
 static const char *put_file(struct archive *a, const char *path, bool program, unsigned long long *left)
 {
 	static char block[BLOCK];
 	ssize_t n;
 
-	if (!make_folders(path))
+	if (!folders_above(path))
 		return strerror(errno);
 	own_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0 || fchmod(fd, program ? 0755 : 0644) != 0)

@@ -88,6 +88,12 @@ void say_json(const char *json, size_t n);
 /* The run id of a command line that has at most most arguments left; NULL after saying what is wrong. */
 const char *one_run(int argc, char **argv, int most);
 
+/* --- cli/folders.c --------------------------------------------------------------------------- */
+/* The folders above path's last part, 0755 (less the umask); those that are there stay. False with errno. */
+bool folders_above(const char *path);
+/* The same, and path itself with this mode. */
+bool folders_make(const char *path, mode_t mode);
+
 /* --- cli/main.c ------------------------------------------------------------------------------ */
 /* The value of a string member, or "" ; never NULL. */
 const char *member(const struct json *object, const char *key);

@@ -42,19 +42,6 @@ static bool remove_tree(const char *path)
 	return nftw(path, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0 || errno == ENOENT;
 }
 
-static bool make_folder(const char *path)
-{
-	char part[PATH_MAX];
-
-	for (const char *p = strchr(path + 1, '/');; p = strchr(p + 1, '/')) {
-		snprintf(part, sizeof part, "%.*s", p != NULL ? (int)(p - path) : PATH_MAX - 1, path);
-		if (mkdir(part, 0755) != 0 && errno != EEXIST)
-			return failed(part);
-		if (p == NULL)
-			return true;
-	}
-}
-
 /* Everything into the working directory. */
 static bool fetch_all(const struct agent_lock *l, const char *registry)
 {
@@ -109,8 +96,8 @@ static bool install(const struct agent_lock *l, const char *folder, const char *
 	snprintf(temp, sizeof temp, "%s.new", to.folder);
 	if (back < 0)
 		return failed(".");
-	if (!make_folder(folder))
-		return false;
+	if (!folders_make(folder, 0755))
+		return failed(folder);
 	own_fd int lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 	if (lock >= 0 && (fstat(lock, &st) != 0 || st.st_uid != 0 || (st.st_mode & 022) != 0)) {

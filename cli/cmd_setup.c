@@ -35,21 +35,6 @@ static bool failed(const char *what)
 	return false;
 }
 
-static bool make_dir(const char *path, mode_t mode)
-{
-	char part[PATH_MAX];
-
-	for (const char *p = path + 1;; p++) {
-		if (*p != '/' && *p != '\0')
-			continue;
-		snprintf(part, sizeof part, "%.*s", (int)(p - path), path);
-		if (mkdir(part, *p == '\0' ? mode : 0755) != 0 && errno != EEXIST)
-			return failed(part);
-		if (*p == '\0')
-			return true;
-	}
-}
-
 bool make_file(const char *path, mode_t mode, const void *text, size_t n)
 {
 	char temp[PATH_MAX];
@@ -103,7 +88,7 @@ static bool make_secrets(const struct setup *s)
 	const char *value = s->key_env != NULL ? getenv(s->key_env) : NULL;
 
 	snprintf(path, sizeof path, "%s/secrets", place_dir(PLACE_SYSCONF));
-	if (!make_dir(path, 0700) || chmod(path, 0700) != 0)
+	if (!folders_make(path, 0700) || chmod(path, 0700) != 0)
 		return failed(path);
 	bool ok = true;
 	for (size_t i = 0; i < sizeof made / sizeof *made && ok; i++) {
@@ -366,8 +351,10 @@ int cmd_setup(struct cli *cli, int argc, char **argv)
 	static const char *const folders[] = {"", "/providers.d", "/profiles.d", "/tenants.d"};
 	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
 		snprintf(dir, sizeof dir, "%s%s", place_dir(PLACE_SYSCONF), folders[i]);
-		if (!make_dir(dir, 0755))
+		if (!folders_make(dir, 0755)) {
+			failed(dir);
 			return EXIT_FAILED;
+		}
 	}
 	if (!make_secrets(&s) || !make_conf(&s))
 		return EXIT_FAILED;

@@ -160,12 +160,13 @@ try:
     check("and it signs", cli("secret", "promote", "run-token")[0] == 0)
     check("the old one is not dropped while a run holds its tokens", cli("secret", "drop", "run-token")[0] == 1)
     second = run_under(fresh, 30)
+    refused = []
     for i in range(ROUNDS):
         settings(MINE.format(port=server.server_address[1], tenant="fresh") + f'tenant "n{i}" {{ agent = "script"\n model_profile = "fresh" }}\n')
         status, out, err = reload()
         if status != 0:
-            check(f"reload {i}", False, err)
-    check(f"{ROUNDS} reloads under load", True)
+            refused.append((i, err))
+    check(f"{ROUNDS} reloads under load", not refused, refused)
     for r in (run, second):
         v = until(fresh, r)
         check("a run goes on through all of it", v["status"] == "completed", v)
