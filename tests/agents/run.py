@@ -90,7 +90,8 @@ def main():
         if "opencode" in names:
             asked(api, upstream, "opencode-ask")
         for name in set(names) & {"codex", "pi"}:
-            cut(api, upstream, name)
+            cut(api, upstream, name, clean=False)
+            cut(api, upstream, name, clean=True)
         for name in set(names) & {"codex", "pi", "opencode"}:
             spent(api, upstream, name, root, operator, cli)
     finally:
@@ -157,21 +158,22 @@ def asked(api, upstream, name):
     check(f"{name}: what was refused is not done", v.get("changedFiles") == [], v)
 
 
-def cut(api, upstream, name):
+def cut(api, upstream, name, clean):
     """The stream breaks off in the middle of a command: what is there of it is never run."""
     command, upstream.command = upstream.command, "echo 1 > half.txt && echo 1 > whole.txt && " + MEND
     left = [2]
 
     def spoil(h, kind, frames, send):
-        """The first two end in the middle of the arguments, one cleanly, one by a cut."""
-        if left[0] == 0:
+        """The first two end in the middle of the arguments."""
+        if left[0] == 0 or not any("half.txt" in f for f in frames):
             return False
         left[0] -= 1
-        at = next(i for i, f in enumerate(frames) if "whole.txt" in f)
+        # Of a chat behind the first half of the arguments, of the others in the middle of the event that has them.
+        at = next(i for i, f in enumerate(frames) if "half.txt" in f)
         for f in frames[:at]:
             send(f)
-        send(frames[at][:frames[at].index("whole.txt")])
-        if left[0] == 0:
+        send(frames[at] if kind == "chat/completions" else frames[at][:frames[at].index("whole.txt")])
+        if clean:
             h.wfile.write(b"0\r\n\r\n")
         h.close_connection = True
         return True
@@ -182,7 +184,7 @@ def cut(api, upstream, name):
     v = api.until(run)
     upstream.spoil, upstream.command = None, command
     changed = v.get("changedFiles") or []
-    check(f"{name}: half a command is never run", ("half.txt" in changed) == ("whole.txt" in changed) or v["status"] == "failed" and not changed,
+    check(f"{name}: half a command is never run, {'clean' if clean else 'cut'}", ("half.txt" in changed) == ("whole.txt" in changed) or v["status"] == "failed" and not changed,
           (v, [q["path"] for q in upstream.asked]))
 
 

@@ -92,7 +92,14 @@ class Upstream:
         end = "tool_calls" if tool else "stop"
         usage = {"prompt_tokens": took, "completion_tokens": gave, "total_tokens": took + gave}
         head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
-        parts = [{"choices": [{"index": 0, "delta": message, "finish_reason": None}]}, {"choices": [{"index": 0, "delta": {}, "finish_reason": end}]},
+        deltas = [message]
+        if tool:
+            # The arguments come in two events, as from any provider: an end between them leaves half a command.
+            call, text = message["tool_calls"][0], self.arguments(tool)
+            at = text.find("whole.txt") + 3 if "whole.txt" in text else len(text) // 2
+            deltas = [{**message, "tool_calls": [{**call, "function": {"name": tool, "arguments": text[:at]}}]},
+                      {"tool_calls": [{"index": 0, "function": {"arguments": text[at:]}}]}]
+        parts = [{"choices": [{"index": 0, "delta": d, "finish_reason": None}]} for d in deltas] + [{"choices": [{"index": 0, "delta": {}, "finish_reason": end}]},
                  {"choices": [], "usage": usage}]
         frames = ["data: " + json.dumps({**head, **p}) + "\n\n" for p in parts] + ["data: [DONE]\n\n"]
         whole = dict(message)
