@@ -30,7 +30,10 @@ field() { cli "$1" --json show "$2" | python3 -c 'import json, sys; print(json.l
 ids_of() { grep -oE '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}' | awk '!seen[$0]++'; }
 field_is() { [ "$(field "$1" "$2" "$3")" = "$4" ]; }
 holds() { dpkg-deb --fsys-tarfile "$1" | tar -xO "./$2"; } # what a package has as that file
-no_less() { python3 -c 'import json, sys; a, b = (json.load(open(f)) for f in sys.argv[1:]); sys.exit(any(b.get(k) != a[k] for k in a))' "$@"; }
+# All that the first has is in the second, at any depth; what a newer form adds is no loss.
+no_less() { python3 -c 'import json, sys
+def lost(a, b): return any(k not in b or lost(a[k], b[k]) for k in a) if isinstance(a, dict) and isinstance(b, dict) else a != b
+sys.exit(lost(*(json.load(open(f)) for f in sys.argv[1:])))' "$@"; }
 made() { # made FILE WORD...: a token
 	local file=$1
 	shift
