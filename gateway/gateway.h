@@ -61,7 +61,9 @@ struct terms {
 	const struct secret *token_key, *token_next; /* next may be NULL */
 	struct upstream_target targets[CONF_PROFILES];
 	uint32_t ntargets;
-	uint32_t model_timeout_ms, model_idle_seconds;
+	uint32_t model_timeout_ms, model_idle_seconds, model_stream_seconds, model_stream_bytes;
+	uint32_t model_heartbeat_ms; /* 0: none */
+	uint64_t model_memory_bytes;
 	struct keymask keys; /* of all agents that are given real ones */
 };
 

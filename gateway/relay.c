@@ -5,7 +5,6 @@
  * body.
  */
 #include "gateway/gateway.h"
-#include "gen/limits.h"
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,7 @@
 enum {
 	PIECE = 16384,
 	HIGH = 262144, /* bytes that wait, from which on the provider waits */
-	LOW = 65536,
-	MOST = 4 * LIMIT_MODEL_RESPONSE_BYTES /* of a whole stream: much of it is the same again and again */
+	LOW = 65536
 };
 
 bool relay_new(struct gate_call *call)
@@ -23,8 +21,9 @@ bool relay_new(struct gate_call *call)
 
 	if (!r)
 		return false;
-	stream_in_init(&r->in, call->format, call->target->key, MOST);
-	buf_init(&r->out, 2 * MOST);
+	stream_in_init(&r->in, call->format, call->target->key, call->terms->model_stream_bytes);
+	/* Written anew it may be a little longer. */
+	buf_init(&r->out, 2 * (size_t)call->terms->model_stream_bytes);
 	call->relay = r;
 	return true;
 }

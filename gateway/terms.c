@@ -10,7 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MODEL_TIMEOUT_MS = 120000, MODEL_IDLE_SECONDS = 60 };
+enum {
+	MODEL_TIMEOUT_MS = 120000,
+	MODEL_IDLE_SECONDS = 60,
+	MODEL_STREAM_SECONDS = 900,
+	MODEL_STREAM_BYTES = 4000000,
+	MODEL_MEMORY_BYTES = 512000000
+};
 
 bool key_usable(const struct secret *key)
 {
@@ -67,6 +73,16 @@ static const char *next_secret(const struct conf *c, char name[128])
 	return name;
 }
 
+static void take_limits(struct terms *t, const struct cf_global *g)
+{
+	t->model_timeout_ms = g->model_timeout_ms ? g->model_timeout_ms : MODEL_TIMEOUT_MS;
+	t->model_idle_seconds = g->model_idle_seconds ? g->model_idle_seconds : MODEL_IDLE_SECONDS;
+	t->model_stream_seconds = g->model_stream_seconds ? g->model_stream_seconds : MODEL_STREAM_SECONDS;
+	t->model_stream_bytes = g->model_stream_bytes ? g->model_stream_bytes : MODEL_STREAM_BYTES;
+	t->model_heartbeat_ms = 1000 * g->model_heartbeat_seconds;
+	t->model_memory_bytes = g->model_memory_bytes ? g->model_memory_bytes : MODEL_MEMORY_BYTES;
+}
+
 const struct terms *terms_make(struct held *h, const char **why)
 {
 	struct terms *t = calloc(1, sizeof *t);
@@ -91,9 +107,7 @@ const struct terms *terms_make(struct held *h, const char **why)
 	}
 	if (!*why)
 		*why = keys_load(&t->keys, h);
-	t->model_timeout_ms = h->conf.global.model_timeout_ms ? h->conf.global.model_timeout_ms : MODEL_TIMEOUT_MS;
-	t->model_idle_seconds =
-	    h->conf.global.model_idle_seconds ? h->conf.global.model_idle_seconds : MODEL_IDLE_SECONDS;
+	take_limits(t, &h->conf.global);
 	for (uint32_t i = 0; i < h->conf.nprofiles && !*why; i++)
 		load_target(&t->targets[t->ntargets++], h, &h->conf.profiles[i]);
 	return *why ? NULL : t;

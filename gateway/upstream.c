@@ -23,12 +23,11 @@ enum {
 	HEAD_CAP = 65536,
 	CONNECT_MS = 10000,
 	IDLE_SECONDS = 30,
-	BUFFER = 16384,     /* of a call, for what is sent; the one for what comes is as large */
-	KEPT_MOST = 512,    /* idle connections */
-	HOST_MOST = 2048,   /* connections of one provider */
-	WAIT_MAX = 86400,   /* seconds that a provider may ask for */
-	STREAM_MS = 900000, /* for a whole stream */
-	HANDLES = 256       /* that are kept for the next calls */
+	BUFFER = 16384,   /* of a call, for what is sent; the one for what comes is as large */
+	KEPT_MOST = 512,  /* idle connections */
+	HOST_MOST = 2048, /* connections of one provider */
+	WAIT_MAX = 86400, /* seconds that a provider may ask for */
+	HANDLES = 256     /* that are kept for the next calls */
 };
 
 struct upstream {
@@ -103,15 +102,16 @@ static void note_answer(struct transfer *t)
 static size_t on_stream(struct transfer *t, const char *from, size_t n)
 {
 	struct relay *r = t->call->relay;
+	const struct terms *terms = t->call->terms;
 
 	/* They come again once it goes on. */
 	if (r->paused)
 		return CURL_WRITEFUNC_PAUSE;
 	if (!t->streams) {
 		t->streams = true;
-		(void)curl_easy_setopt(t->handle, CURLOPT_TIMEOUT_MS, (long)STREAM_MS);
+		(void)curl_easy_setopt(t->handle, CURLOPT_TIMEOUT_MS, 1000L * terms->model_stream_seconds);
 		(void)curl_easy_setopt(t->handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
-		(void)curl_easy_setopt(t->handle, CURLOPT_LOW_SPEED_TIME, (long)t->call->terms->model_idle_seconds);
+		(void)curl_easy_setopt(t->handle, CURLOPT_LOW_SPEED_TIME, (long)terms->model_idle_seconds);
 		note_answer(t);
 	}
 	return relay_take(t->call, from, n) ? n : 0;

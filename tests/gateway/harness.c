@@ -4,6 +4,7 @@
  *   agent NAME POLICY FORMAT STREAM TOKENS EFFORT    the last four as in conf.msg; "built-in" is there, with policy
  * strict profile NAME PROVIDER MODEL    secret NAME VALUE    timeout MS masks N mask_secrets, also for the gateway that
  * is restarted next missing SECRET                           is configured and never handed over start DIR BINDIR
+ * whole SECONDS BYTES of a stream    beat SECONDS    memory BYTES
  * answers the gateway's pid and after it: tenant T     run T R PROFILE MAX [AGENT]     begin T R LIFE_MS     revoke T R
  * finish T R renew T R LIFE_MS open T R     answers the port of the box's listener        close R        cancel T R
  *   restart      the gateway is killed and started             restart_store  the same for stored
@@ -43,7 +44,8 @@ static struct {
 	struct cf_profile profiles[ITEMS];
 	struct cf_secret secrets[ITEMS];
 	struct cf_agent agents[ITEMS];
-	uint32_t nproviders, nprofiles, nsecrets, nagents, timeout_ms, idle_seconds;
+	uint32_t nproviders, nprofiles, nsecrets, nagents, timeout_ms, idle_seconds, stream_seconds, stream_bytes,
+	    beat_seconds, memory_bytes;
 	uint8_t masks;
 	bool next;
 } given;
@@ -97,7 +99,9 @@ static int make_conf(const struct harness *h)
 	PUT(global, .run_dir = run, .state_dir = state, .log_dir = log, .libexec_dir = h->bin, .gateway_port = 9797,
 	    .box_uid_base = 2000002000, .max_boxes = HARNESS_BOXES, .fcgi_threads = 2, .fcgi_threads_max = 4,
 	    .request_deadline_ms = 20000, .model_timeout_ms = given.timeout_ms,
-	    .model_idle_seconds = given.idle_seconds, .web_gid = 33, .mask_secrets = given.masks,
+	    .model_idle_seconds = given.idle_seconds, .model_stream_seconds = given.stream_seconds,
+	    .model_stream_bytes = given.stream_bytes, .model_heartbeat_seconds = given.beat_seconds,
+	    .model_memory_bytes = given.memory_bytes, .web_gid = 33, .mask_secrets = given.masks,
 	    .run_token_secret = "signing", .run_token_secret_next = given.next ? "signing-next" : "");
 	for (uint32_t i = 0; i < 4; i++)
 		PUT(role, .name = roles[i], .uid = HARNESS_UID + i, .gid = HARNESS_UID + i);
@@ -338,6 +342,13 @@ static bool before_start(struct harness *h, char **w, int n)
 		given.timeout_ms = (uint32_t)atoi(w[1]);
 	else if (strcmp(w[0], "idle") == 0 && n == 2)
 		given.idle_seconds = (uint32_t)atoi(w[1]);
+	else if (strcmp(w[0], "whole") == 0 && n == 3) {
+		given.stream_seconds = (uint32_t)atoi(w[1]);
+		given.stream_bytes = (uint32_t)atoi(w[2]);
+	} else if (strcmp(w[0], "beat") == 0 && n == 2)
+		given.beat_seconds = (uint32_t)atoi(w[1]);
+	else if (strcmp(w[0], "memory") == 0 && n == 2)
+		given.memory_bytes = (uint32_t)atoi(w[1]);
 	else
 		return false;
 	printf("ok\n");

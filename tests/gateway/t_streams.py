@@ -302,6 +302,20 @@ def silence(rig):
         same(run.shown()["used"], 3, name + ": each was a call")
 
 
+def whole_limits(rig, tap):
+    """A whole stream has at most 4 s and 150,000 bytes here."""
+    run = begin(rig, "chat")
+    s = Stream(run, "chat", "DRIP")
+    check(not s.clean() and not s.waits and "PART" in s.body(), "one that never ends is broken off: %r" % s.raw[-60:])
+    check(wait_for(lambda: tap.lost(s.text)), "and the provider is hung up on")
+    same(s.outcome(), ["model_timeout"], "what is told of it")
+    run = begin(rig, "chat")
+    s = Stream(run, "chat", "MUCH")
+    check(not s.clean() and not s.waits and 10 < s.body().count("x" * 1000) < 150, "one that is too long is broken off: %d events" % s.body().count("x" * 1000))
+    same(s.outcome(), ["model_response_too_large"], "what is told of that")
+    same(Stream(run, "chat", "WHOLE").clean(), True, "the next one")
+
+
 def rig_of(top, tap, *limits):
     rig = Rig(top)
     rig.tell("secret", "signing", RUN_SECRET)
@@ -336,8 +350,9 @@ def main():
         if not sys.argv[1:] or "silence" in sys.argv[1:]:
             remove(top)
             top = folder()
-            rig = rig_of(top, tap, ("timeout", 2500), ("idle", 1))
+            rig = rig_of(top, tap, ("timeout", 2500), ("idle", 1), ("whole", 4, 150000))
             silence(rig)
+            whole_limits(rig, tap)
             rig.stop()
     finally:
         log = top + "/pinfold-gateway.log"
