@@ -1,6 +1,6 @@
 """A provider with canned answers, in three wire formats, streamed or whole: it has the agent run one shell command, and is
 content with what came of it. It keeps what it was asked and what it charged."""
-import http.server, json, threading
+import http.server, json, threading, time
 
 # A tool for a shell command, as each agent offers it, and what it takes.
 SHELLS = {
@@ -10,19 +10,37 @@ SHELLS = {
 }
 
 
-class Upstream:
-    """asked: of each request its path, headers, body, and what it cost. spoil(handler, kind, frames, send) may send instead of us; endless: it is
-    never content."""
+class Seat:
+    """One provider of those that are here, by the first part of its path. asked: of each request its path, headers, body, what it cost, and when
+    it came. spoil(handler, kind, frames, send) may send instead of us; refuse(n, body), of the n-th request from 0, gives (status, headers, text)
+    or None; endless: it is never content."""
 
-    def __init__(self, command, key):
-        self.command, self.key, self.asked, self.spoil, self.endless, self.lock = command, key, [], None, False, threading.Lock()
+    def __init__(self, command):
+        self.mend, self.key, self.lock = command, None, threading.Lock()
+        self.clear()
+
+    def clear(self):
+        self.command = self.mend
+        self.asked, self.spoil, self.refuse, self.endless = [], None, None, False
+
+    def tokens(self):
+        """What it charged, in and out."""
+        return [sum(q["tokens"][i] for q in self.asked) for i in (0, 1)]
+
+
+class Upstream:
+    def __init__(self, command):
+        self.command, self.seats, self.lock = command, {}, threading.Lock()
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
-                outer.answer(self)
+                try:
+                    Answer(self, outer.seat(self.path.split("/")[1])).give()
+                except OSError:
+                    self.close_connection = True  # whoever asked is gone
 
             def log_message(self, *_):
                 pass
@@ -31,41 +49,61 @@ class Upstream:
         self.port = self.server.server_port
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def answer(self, h):
+    def seat(self, name):
+        with self.lock:
+            return self.seats.setdefault(name, Seat(self.command))
+
+
+class Answer:
+    """To one request."""
+
+    def __init__(self, handler, seat):
+        self.h, self.seat, self.command = handler, seat, seat.command
+
+    def give(self):
+        h, seat = self.h, self.seat
         raw = h.rfile.read(int(h.headers["Content-Length"]))
         body, path = json.loads(raw), h.path.split("?")[0]
-        offered = self.key in (h.headers.get("Authorization", "").removeprefix("Bearer "), h.headers.get("x-api-key"))
+        offered = seat.key in (h.headers.get("Authorization", "").removeprefix("Bearer "), h.headers.get("x-api-key"))
         kind = path.rsplit("/v1/", 1)[-1]
         took, gave = len(raw) // 4, 20
-        with self.lock:
-            self.asked.append({"path": path, "headers": dict(h.headers), "body": body, "tokens": (took, gave), "key": offered})
+        with seat.lock:
+            n = len(seat.asked)
+            seat.asked.append({"path": path, "headers": dict(h.headers), "body": body, "tokens": (took, gave), "key": offered, "at": time.monotonic()})
         if not offered:
-            return self.whole(h, 401, {"error": {"message": "no such key", "type": "invalid_request_error", "code": "invalid_api_key"}})
+            return self.whole(401, {"error": {"message": "no such key", "type": "invalid_request_error", "code": "invalid_api_key"}})
+        refused = seat.refuse(n, body) if seat.refuse else None
+        if refused:
+            seat.asked[n]["tokens"] = (0, 0)
+            return self.bytes(*refused)
         tool = next((n for n in self.tools(body) if n in SHELLS), None)
-        calls = tool is not None and (self.endless or not self.seen(body))
+        calls = tool is not None and (seat.endless or not self.seen(body))
+        if seat.endless:
+            self.command += f" # {n}"  # some end by themselves what repeats itself
         frames, answer = {"chat/completions": self.chat, "responses": self.responses, "messages": self.messages}[kind](
             body["model"], tool if calls else None, took, gave)
         if not body.get("stream"):
-            return self.whole(h, 200, answer)
+            return self.whole(200, answer)
         h.send_response(200)
         h.send_header("Content-Type", "text/event-stream")
         h.send_header("Transfer-Encoding", "chunked")
         h.end_headers()
         send = lambda text: (h.wfile.write(b"%x\r\n" % len(text.encode()) + text.encode() + b"\r\n"), h.wfile.flush())
-        if self.spoil is not None and self.spoil(h, kind, frames, send):
+        if seat.spoil is not None and seat.spoil(h, kind, frames, send):
             return
         for f in frames:
             send(f)
         h.wfile.write(b"0\r\n\r\n")
 
-    @staticmethod
-    def whole(h, status, value):
-        text = json.dumps(value).encode()
-        h.send_response(status)
-        h.send_header("Content-Type", "application/json")
-        h.send_header("Content-Length", str(len(text)))
-        h.end_headers()
-        h.wfile.write(text)
+    def whole(self, status, value):
+        self.bytes(status, {"Content-Type": "application/json"}, json.dumps(value))
+
+    def bytes(self, status, headers, text):
+        self.h.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(text.encode()))}.items():
+            self.h.send_header(name, value)
+        self.h.end_headers()
+        self.h.wfile.write(text.encode())
 
     @staticmethod
     def tools(body):
