@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,11 +105,41 @@ static bool changeable(const struct want *w)
 	return why == NULL;
 }
 
+/* As the terminal was; a signal handler cannot be given anything else. */
+static struct termios as_it_was;
+
+/* Who gives up while typing gets a terminal that shows what is typed; then the signal does what it always does. */
+static void give_up(int sig)
+{
+	(void)tcsetattr(STDIN_FILENO, TCSANOW, &as_it_was);
+	(void)raise(sig);
+}
+
+/* Nothing typed is shown from here on, or it is again. False: standard input is no terminal. */
+static bool show_typing(bool shown)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction restore = {.sa_handler = shown ? SIG_DFL : give_up,
+				    .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
+	struct termios quiet;
+
+	if (!shown && tcgetattr(STDIN_FILENO, &as_it_was) != 0)
+		return false;
+	quiet = as_it_was;
+	quiet.c_lflag &= ~(tcflag_t)ECHO;
+	quiet.c_cc[VSUSP] = _POSIX_VDISABLE; /* a stopped command would leave a shell without an echo */
+	for (size_t i = 0; !shown && i < sizeof ends / sizeof *ends; i++)
+		(void)sigaction(ends[i], &restore, NULL);
+	(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, shown ? &as_it_was : &quiet);
+	for (size_t i = 0; shown && i < sizeof ends / sizeof *ends; i++)
+		(void)sigaction(ends[i], &restore, NULL);
+	return true;
+}
+
 /* A trailing end of line is nobody's; what is left must be one line. */
 static int take_value(const struct want *w, uint8_t value[SECRET_MAX + 1], size_t *n)
 {
 	struct stat st;
-	struct termios as_it_was, quiet;
 	const char *from_env = w->env != NULL ? getenv(w->env) : NULL;
 	own_fd int file = w->file != NULL ? open(w->file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
 	int fd = w->file != NULL ? file : STDIN_FILENO;
@@ -124,20 +155,16 @@ static int take_value(const struct want *w, uint8_t value[SECRET_MAX + 1], size_
 			return wrong(w->file, strerror(errno));
 		if (w->file != NULL && (!S_ISREG(st.st_mode) || (st.st_mode & 077) != 0))
 			return wrong(w->file, "must be a regular file that nobody else can read (chmod 600)");
-		bool typed = w->file == NULL && tcgetattr(fd, &as_it_was) == 0;
-		if (typed) {
-			quiet = as_it_was;
-			quiet.c_lflag &= ~(tcflag_t)ECHO;
-			(void)tcsetattr(fd, TCSAFLUSH, &quiet);
+		bool typed = w->file == NULL && show_typing(false);
+		if (typed)
 			fputs("the new value, and Enter: ", stderr);
-		}
 		for (ssize_t r; got <= SECRET_MAX && (r = read(fd, value + got, SECRET_MAX + 1 - got)) > 0;) {
 			got += (size_t)r;
 			if (typed && memchr(value, '\n', got) != NULL)
 				break;
 		}
 		if (typed) {
-			(void)tcsetattr(fd, TCSAFLUSH, &as_it_was);
+			(void)show_typing(true);
 			fputc('\n', stderr);
 		}
 	}

@@ -1,11 +1,12 @@
 #!/usr/bin/python3 -B
 """pinfold secret and config reload where somebody lies, is busy, or does the same at once: whoever else answers at the admin
 socket has root signal nobody, and no value is lost or another's."""
-import fcntl, os, shutil, subprocess, sys, tempfile
+import fcntl, os, pty, shutil, signal, subprocess, sys, tempfile, termios
 
 TOP = os.environ.get("srcdir", ".")
-sys.path.insert(0, TOP + "/tests/fcgi")
+sys.path[:0] = [TOP + "/tests", TOP + "/tests/fcgi"]
 from fakestore import Fail, Store
+from patience import wait_for
 from wire import fields, filled
 
 if os.geteuid() != 0:
@@ -87,6 +88,16 @@ try:
     for name in ("provider-default.next", ".next"):
         if there(name):
             os.unlink(SECRETS + "/" + name)
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        ours, terminal = pty.openpty()
+        echo = lambda: bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+        typing = subprocess.Popen([CLI, "secret", "rotate", "provider-default"], env=ENV, stdin=terminal, stderr=subprocess.PIPE, text=True)
+        check("what is typed is not shown", wait_for(lambda: not echo()))
+        typing.send_signal(sig)
+        typing.communicate()
+        check(f"{sig.name} while typing leaves a terminal that shows again", echo() and typing.returncode == -sig and not there("provider-default.next"))
+        os.close(ours)
+        os.close(terminal)
     before = sorted(os.listdir(SECRETS))
     held = os.open(SECRETS, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
