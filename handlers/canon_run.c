@@ -74,18 +74,6 @@ static enum err take_agent(struct work *k)
 								   : at(k, ERR_ENV_CREDENTIALS_NOT_ALLOWED, "agent");
 }
 
-static bool extension_allowed(const struct conf_tenant *t, const char *path)
-{
-	char ext[PATH_MAX_CHARS + 1];
-	path_extension(path, ext, sizeof ext);
-	for (uint32_t i = 0; i < t->t.extensions_n; i++) {
-		const char *e = t->t.extensions[i];
-		if (strcmp(e, "*") == 0 || (*e != '\0' && strcmp(e, ext) == 0))
-			return true;
-	}
-	return false;
-}
-
 static enum err take_files(struct work *k)
 {
 	struct canon_run *c = k->out;
@@ -97,7 +85,7 @@ static enum err take_files(struct work *k)
 			return at(k, ERR_INVALID_FILES, "files");
 		if (!path_valid(path->text, path->len))
 			return at(k, ERR_INVALID_SOURCE_PATH, "files[%u].path", i);
-		if (!extension_allowed(k->tenant, path->text))
+		if (!path_extension_in(path->text, k->tenant->t.extensions, k->tenant->t.extensions_n))
 			return at(k, ERR_UNSUPPORTED_SOURCE_TYPE, "files[%u].path", i);
 		for (uint32_t j = 0; j < i; j++) {
 			if (strcmp(c->files[j].path, path->text) == 0)

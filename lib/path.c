@@ -101,3 +101,26 @@ bool path_conflict(const char *a, const char *b)
 		return false;
 	return an == bn ? memcmp(a, b, an) != 0 : b[an] == '/';
 }
+
+static unsigned rank(char c)
+{
+	return c == '/' ? 1 : c >= 'A' && c <= 'Z' ? (unsigned char)(c - 'A' + 'a') : (unsigned char)c;
+}
+
+int path_order(const char *a, const char *b)
+{
+	size_t i = 0;
+	while (a[i] != 0 && rank(a[i]) == rank(b[i]))
+		i++;
+	return rank(a[i]) != rank(b[i]) ? (rank(a[i]) < rank(b[i]) ? -1 : 1) : strcmp(a, b);
+}
+
+bool path_extension_in(const char *path, const char *const *extensions, size_t n)
+{
+	char ext[PATH_MAX_CHARS + 1];
+	path_extension(path, ext, sizeof ext);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(extensions[i], "*") == 0 || (ext[0] != 0 && strcmp(extensions[i], ext) == 0))
+			return true;
+	return false;
+}

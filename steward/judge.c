@@ -72,23 +72,12 @@ static bool covered(const struct judge_rules *rules, const char *path)
 	return false;
 }
 
-static bool extension_allowed(const struct judge_rules *rules, const char *path)
-{
-	char ext[32];
-	path_extension(path, ext, sizeof ext);
-	for (size_t i = 0; i < rules->nextensions; i++)
-		if (strcmp(rules->extensions[i], "*") == 0 ||
-		    (ext[0] != '\0' && strcmp(rules->extensions[i], ext) == 0))
-			return true;
-	return false;
-}
-
 static void changed(struct verdict *d, const struct judge_rules *rules, const struct tree_file *before,
 		    const struct tree_file *after)
 {
 	const struct tree_file *any = after != NULL ? after : before;
 	d->seen++;
-	if (!path_valid(any->path, any->path_n) || !covered(rules, any->path) || !extension_allowed(rules, any->path)) {
+	if (!path_valid(any->path, any->path_n) || !covered(rules, any->path) || !path_extension_in(any->path, rules->extensions, rules->nextensions)) {
 		fault(d, ERR_SANDBOX_CHANGED_FILES_MISMATCH, any);
 		return;
 	}

@@ -51,6 +51,7 @@ pinfold-push     libcurl libcrypto
 pinfold-conf     libconfuse libcrypto libunistring
 pinfold-agent    libcurl libyajl libcrypto
 pinfold-bridge   libcurl libyajl libcrypto
+pinfold-unpack   libarchive
 pinfold          libcurl libarchive libconfuse libqrencode libcrypto libyajl libunistring
 LIST
 for file in "$build"/tests/fault/faulty-*; do
