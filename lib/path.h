@@ -17,8 +17,8 @@ bool path_allow_valid(const char *p, size_t n);
 bool path_allow_covers(const char *allow, const char *file);
 /* Do two files' paths conflict (one is a folder of the other, or they differ only by case)? */
 bool path_conflict(const char *a, const char *b);
-/* An order in which two that conflict, or are the same, have nothing between them but others that conflict with the first,
- * so that it is enough to look at neighbours: without case, "/" before all else; then by bytes. As strcmp. */
+/* An order in which two that conflict, or are the same, have nothing between them but others that conflict with the
+ * first, so that it is enough to look at neighbours: without case, "/" before all else; then by bytes. As strcmp. */
 int path_order(const char *a, const char *b);
 /* Is the path's extension one of these, such as ".py"? "*" is any, and the only one for a path without. */
 bool path_extension_in(const char *path, const char *const *extensions, size_t n);

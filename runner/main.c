@@ -5,7 +5,8 @@
  * namespace, with the capabilities SETUID, SETGID, KILL and DAC_READ_SEARCH there and nothing outside. It
  * reads what to do from a sealed bundle (descriptor 3), makes /workspace, and then either runs the agent and
  * collects what it left (work box) or runs the checks on a clean tree (check box). What it finds goes into
- * the result memfd (4). When it ends, the kernel ends the box.
+ * the result memfd (4). When it ends, the kernel ends the box. A third kind of work is to unpack an archive, by
+ * pinfold-unpack as if it were an agent: what came of it is collected, and there is nothing else in that box.
  *
  * Everything that writes into /workspace or executes anything is a child that has become the agent's uid,
  * in the agent's cgroups. This process itself only forks, waits, kills, and reads files.
@@ -33,7 +34,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { UNPACK_MS = 60000, GIT_MS = 30000, OUTPUT_MAX = 1000000, LAST_FD = 65536 };
+enum { UNPACK_MS = 60000, GIT_MS = 60000, OUTPUT_MAX = 1000000, UNPACK_SAYS = 1000, LAST_FD = 65536 };
 
 struct app {
 	struct warden w;
@@ -63,11 +64,12 @@ static const char *const check_env[] = {
     "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", "TMPDIR=/tmp", "GIT_CONFIG_NOSYSTEM=1",
     "GIT_CONFIG_GLOBAL=/dev/null",       NULL};
 
-/* add -f: an uploaded .gitignore does not keep an uploaded file out of the base. */
-static const char *const git_steps[][14] = {
+/* add -f: an uploaded .gitignore does not keep an uploaded file out of the base. bigFileThreshold: all files go into
+ * one pack, of which ten thousand take a second and one name of the workspace. */
+static const char *const git_steps[][16] = {
     {"/usr/bin/git", "init", "-q", "--template=", "--initial-branch=main", NULL},
-    {"/usr/bin/git", "-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "add",
-     "-A", "-f", ".", NULL},
+    {"/usr/bin/git", "-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c",
+     "core.bigFileThreshold=1", "add", "-A", "-f", ".", NULL},
     {"/usr/bin/git", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "commit.gpgSign=false", "commit", "-q",
      "--no-verify", "--allow-empty", "-m", "base", NULL},
 };
@@ -199,23 +201,55 @@ static struct outcome run_command(struct app *a, const struct command *c, const 
 	return o;
 }
 
+/* How it ended, and what it left, if that is asked for. */
+static void finish(struct app *a, const struct outcome *o, bool whole)
+{
+	struct bn_ran m = {.started = o->started,
+			   .status = o->status,
+			   .timed_out = o->timed_out,
+			   .stopped = o->stopped,
+			   .duration_ms = o->duration_ms,
+			   .truncated = o->truncated,
+			   .reached = o->reached,
+			   .output = {a->output, (uint32_t)o->output_n}};
+	must(a, result_ran(&a->r, &m));
+	struct bn_collected nothing = {.complete = true};
+	const char *why = whole                               ? collect(&a->w, &a->r, &a->plan.go, &a->keys.mask)
+			  : result_collected(&a->r, &nothing) ? NULL
+							      : "the result cannot be written";
+	if (why)
+		broken(a, ERR_SANDBOX_RESULT_INVALID, why);
+}
+
 static void work(struct app *a, bool ready)
 {
 	struct outcome o = {.stopped = true};
 	if (ready)
 		o = run_command(a, &a->plan.agent, a->plan.agent.env);
-	struct bn_ran m = {.started = o.started,
-			   .status = o.status,
-			   .timed_out = o.timed_out,
-			   .stopped = o.stopped,
-			   .duration_ms = o.duration_ms,
-			   .truncated = o.truncated,
-			   .reached = o.reached,
-			   .output = {a->output, (uint32_t)o.output_n}};
-	must(a, result_ran(&a->r, &m));
-	const char *why = collect(&a->w, &a->r, &a->plan.go, &a->keys.mask);
-	if (why)
-		broken(a, ERR_SANDBOX_RESULT_INVALID, why);
+	finish(a, &o, true);
+}
+
+/* pinfold-unpack in an agent's place. Where it refuses, nothing is collected: the line that it printed is all there is.
+ */
+static void unpack(struct app *a)
+{
+	static char numbers[3][24];
+	const uint64_t most[3] = {a->plan.go.max_files, a->plan.go.max_bytes, a->plan.go.max_file_bytes};
+	struct unpack u = {.upload = BOX_FD_UPLOAD};
+	struct outcome o = {.stopped = true};
+	struct command *c = &a->plan.agent;
+	*c = (struct command){.argv = {"/opt/pinfold/pinfold-unpack", UNPACK_ARCHIVE, "/workspace/source"},
+			      .seconds = c->seconds,
+			      .cpu_seconds = c->cpu_seconds,
+			      .output_bytes = UNPACK_SAYS};
+	for (int i = 0; i < 3; i++) {
+		snprintf(numbers[i], sizeof numbers[i], "%llu", (unsigned long long)most[i]);
+		c->argv[3 + i] = numbers[i];
+	}
+	if (prepare(a, (struct launch){.inside = unpack_parts, .arg = &u, .limit_ms = UNPACK_MS},
+		    "writing the archive"))
+		o = run_command(a, c, check_env);
+	finish(a, &o, o.started && o.status == 0 && !o.timed_out && !o.stopped && !o.reached);
 }
 
 static void check(struct app *a, bool ready)
@@ -255,6 +289,11 @@ int main(void)
 	close(BOX_FD_KEYS);
 	if (why)
 		broken(&a, ERR_CREDENTIAL_UNAVAILABLE, why);
+	if (a.plan.kind == PLAN_UNPACK) {
+		unpack(&a);
+		plan_free(&a.plan);
+		return 0;
+	}
 	bool ready = make_workspace(&a);
 	close(BOX_FD_UPLOAD); /* it holds the tokens */
 	if (a.plan.kind == PLAN_WORK)

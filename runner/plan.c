@@ -6,7 +6,7 @@
 #include "lib/path.h"
 #include <string.h>
 
-enum state { START, BASE, TOKENS, READY, CHANGES, CHECKS, END };
+enum state { START, BASE, TOKENS, READY, CHANGES, CHECKS, FILES, PARTS, PARTS_END, END };
 
 /* Which frame may come where; everything else is refused. */
 static const struct step {
@@ -14,7 +14,11 @@ static const struct step {
 	uint8_t number;
 	uint8_t next;
 } steps[] = {
-    {START, BN_SOURCE, START},      {START, BN_SOURCE_END, BASE},
+    {START, BN_SOURCE, FILES},      {START, BN_PROGRAM, FILES},
+    {FILES, BN_SOURCE, FILES},      {FILES, BN_PROGRAM, FILES},
+    {START, BN_SOURCE_END, BASE},   {FILES, BN_SOURCE_END, BASE},
+    {START, BN_ARCHIVE, PARTS},     {PARTS, BN_ARCHIVE, PARTS},
+    {PARTS, BN_UNPACK, PARTS_END},  {PARTS_END, BN_GO, END},
     {BASE, BN_REQUEST, TOKENS},     {TOKENS, BN_TOKEN, TOKENS},
     {TOKENS, BN_FILE, TOKENS},      {TOKENS, BN_CREDENTIAL, TOKENS},
     {TOKENS, BN_AGENT, READY},      {READY, BN_GO, END},
@@ -81,6 +85,9 @@ static const char *decode(struct upload *u, uint8_t before, const uint8_t *f, si
 	case BN_SOURCE:
 		u->files++;
 		return !bn_get_source(f, n, &it->source) ? malformed : path_fine(it->source.path) ? NULL : badpath;
+	case BN_PROGRAM:
+		u->files++;
+		return !bn_get_program(f, n, &it->program) ? malformed : path_fine(it->program.path) ? NULL : badpath;
 	case BN_SOURCE_END:
 		if (!bn_get_source_end(f, n, &it->source_end))
 			return malformed;
@@ -115,11 +122,18 @@ static const char *decode(struct upload *u, uint8_t before, const uint8_t *f, si
 		if (++u->checks > PLAN_CHECKS)
 			return "too many checks";
 		return it->check.argv_n ? NULL : "a check has no program";
+	case BN_ARCHIVE:
+		return bn_get_archive(f, n, &it->archive) ? NULL : malformed;
+	case BN_UNPACK:
+		return bn_get_unpack(f, n, &it->unpack) ? NULL : malformed;
 	case BN_GO:
 		if (!bn_get_go(f, n, &it->go))
 			return malformed;
-		return it->go.kind == (before == READY ? PLAN_WORK : PLAN_CHECK) ? NULL
-										 : "the kind of box does not match";
+		return it->go.kind == (before == READY       ? PLAN_WORK
+				       : before == PARTS_END ? PLAN_UNPACK
+							     : PLAN_CHECK)
+			   ? NULL
+			   : "the kind of box does not match";
 	default:
 		return "an unknown frame is in the upload";
 	}
@@ -193,6 +207,10 @@ static bool keep_item(struct plan *p, const struct item *it)
 		c->open_files = m->open_files;
 		c->name = arena_dup(&p->strings, m->name, strlen(m->name));
 		return c->name && keep(&p->strings, m->argv, m->argv_n, c->argv);
+	}
+	if (it->number == BN_UNPACK) {
+		p->agent.seconds = it->unpack.seconds;
+		p->agent.cpu_seconds = it->unpack.cpu_seconds;
 	}
 	if (it->number == BN_GO) {
 		p->go = it->go;

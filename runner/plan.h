@@ -11,13 +11,16 @@
 #define PLAN_HOME "home"
 enum { PLAN_ARGS = 64, PLAN_ENV = 64, PLAN_CHECKS = 16, PLAN_KEYS = 8 };
 enum { KEY_REAL, KEY_MADE_UP, KEY_UNSET }; /* CREDENTIAL.made_up */
-enum { PLAN_WORK = 1, PLAN_CHECK = 2 };
+enum { PLAN_WORK = 1, PLAN_CHECK = 2, PLAN_UNPACK = 3 };
 
 /* One frame; pointers live until the next call of upload_next. */
 struct item {
 	uint16_t number; /* enum bn_type */
 	union {
 		struct bn_source source;
+		struct bn_program program;
+		struct bn_archive archive;
+		struct bn_unpack unpack;
 		struct bn_source_end source_end;
 		struct bn_changed changed;
 		struct bn_removed removed;
@@ -62,8 +65,8 @@ struct plan_key {
 };
 
 struct plan {
-	uint8_t kind; /* PLAN_WORK or PLAN_CHECK */
-	struct command agent;
+	uint8_t kind;         /* PLAN_WORK, PLAN_CHECK or PLAN_UNPACK */
+	struct command agent; /* of the last one its limits of time, and nothing else */
 	struct command checks[PLAN_CHECKS];
 	uint32_t checks_n;
 	struct plan_key keys[PLAN_KEYS];

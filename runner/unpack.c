@@ -78,8 +78,9 @@ static int for_each(int upload, int root, int source, bool (*each)(int root, int
 		while ((more = upload_next(&u, &it)) > 0) {
 			if (!each(root, source, &it)) {
 				/* Only frames with a path can fail, and it is their first field. */
-				return failed("cannot write",
-					      it.number == BN_REQUEST ? "request.json" : it.source.path);
+				return failed("cannot write", it.number == BN_REQUEST   ? "request.json"
+							      : it.number == BN_ARCHIVE ? UNPACK_ARCHIVE
+											: it.source.path);
 			}
 		}
 	}
@@ -94,6 +95,8 @@ static bool base_item(int root, int source, const struct item *it)
 	switch (it->number) {
 	case BN_SOURCE:
 		return put_file(source, it->source.path, it->source.content, 0644);
+	case BN_PROGRAM:
+		return put_file(source, it->program.path, it->program.content, 0755);
 	case BN_REQUEST:
 		return put_file(root, "request.json", it->request.json, 0444);
 	case BN_FILE:
@@ -103,6 +106,15 @@ static bool base_item(int root, int source, const struct item *it)
 	default:
 		return true;
 	}
+}
+
+/* The folder of the sources, made and opened. -1 with a sentence. */
+static int make_source(int root)
+{
+	int source = root < 0 || mkdirat(root, "source", 0755) ? -1 : openat(root, "source", OPEN_DIR);
+	if (source < 0)
+		failed("cannot make", "/workspace/source");
+	return source;
 }
 
 static bool removed_item(int root, int source, const struct item *it)
@@ -124,12 +136,27 @@ int unpack_base(const void *arg)
 {
 	const struct unpack *a = arg;
 	own_fd int root = open("/workspace", OPEN_DIR);
-	if (root < 0 || mkdirat(root, "source", 0755))
-		return failed("cannot make", "/workspace/source");
-	own_fd int source = openat(root, "source", OPEN_DIR);
+	own_fd int source = make_source(root);
+	return source < 0 || for_each(a->upload, root, source, base_item);
+}
+
+static bool part_item(int file, int source, const struct item *it)
+{
+	(void)source;
+	return it->number != BN_ARCHIVE || write_all(file, it->archive.part.p, it->archive.part.n);
+}
+
+int unpack_parts(const void *arg)
+{
+	const struct unpack *a = arg;
+	own_fd int root = open("/workspace", OPEN_DIR);
+	own_fd int source = make_source(root);
 	if (source < 0)
-		return failed("cannot open", "/workspace/source");
-	return for_each(a->upload, root, source, base_item);
+		return 1;
+	own_fd int file = open(UNPACK_ARCHIVE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (file < 0)
+		return failed("cannot make", UNPACK_ARCHIVE);
+	return for_each(a->upload, file, source, part_item);
 }
 
 /*

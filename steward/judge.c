@@ -77,7 +77,8 @@ static void changed(struct verdict *d, const struct judge_rules *rules, const st
 {
 	const struct tree_file *any = after != NULL ? after : before;
 	d->seen++;
-	if (!path_valid(any->path, any->path_n) || !covered(rules, any->path) || !path_extension_in(any->path, rules->extensions, rules->nextensions)) {
+	if (!path_valid(any->path, any->path_n) || !covered(rules, any->path) ||
+	    !path_extension_in(any->path, rules->extensions, rules->nextensions)) {
 		fault(d, ERR_SANDBOX_CHANGED_FILES_MISMATCH, any);
 		return;
 	}

@@ -1,13 +1,13 @@
 /*
- * pinfold-unpack: makes a folder of files out of an uploaded archive. It runs inside a box, as the agent's uid, without a
- * network, a token or a key, and nowhere else: whoever finds a fault in the library that reads archives has found the
+ * pinfold-unpack: makes a folder of files out of an uploaded archive. It runs inside a box, as the agent's uid, without
+ * a network, a token or a key, and nowhere else: whoever finds a fault in the library that reads archives has found the
  * inside of a box in which there is nothing but that archive.
  *
  * pinfold-unpack ARCHIVE FOLDER FILES BYTES FILE_BYTES
  * The folder exists and is empty; the numbers are the most of files, of bytes of all files, and of one. Exit status 0:
  * done; 1: refused, and standard output has one line: the code of spec/errors.tab, and behind a space the name of the
- * entry at fault, if any, in printable ASCII; 2: wrong use. What it says is a claim, as everything out of a box: the steward
- * looks at the files again by the rules of other uploads (steward/source_tree.c).
+ * entry at fault, if any, in printable ASCII; 2: wrong use. What it says is a claim, as everything out of a box: the
+ * steward looks at the files again by the rules of other uploads (steward/source_tree.c).
  */
 #include "lib/num.h"
 #include "lib/own.h"

@@ -1,12 +1,12 @@
 /*
- * See unpack.h. The archive is read twice at once: one reader (libarchive's raw format) undoes the compression, and what
- * comes out of it is counted before a second one (its tar format) sees it. So a bomb is stopped by what it has become so
- * far and not by what it says of itself; the rest behind the end of the tar is there to be looked at; and a compressed
- * file within a compressed file is no tar.
+ * See unpack.h. The archive is read twice at once: one reader (libarchive's raw format) undoes the compression, and
+ * what comes out of it is counted before a second one (its tar format) sees it. So a bomb is stopped by what it has
+ * become so far and not by what it says of itself; the rest behind the end of the tar is there to be looked at; and a
+ * compressed file within a compressed file is no tar.
  *
- * Accepted are ustar, pax and GNU tar, plain or in gzip or zstd. Of an entry its name, its content and whether it can be
- * executed are used; owner, times, other bits and attributes are not. A folder says nothing but that it may not be in the
- * way of a file. One "./" before a name is taken away, since `tar -C FOLDER -c .` puts it there; nothing else is
+ * Accepted are ustar, pax and GNU tar, plain or in gzip or zstd. Of an entry its name, its content and whether it can
+ * be executed are used; owner, times, other bits and attributes are not. A folder says nothing but that it may not be
+ * in the way of a file. One "./" before a name is taken away, since `tar -C FOLDER -c .` puts it there; nothing else is
  * put right.
  */
 #include "unpack/unpack.h"

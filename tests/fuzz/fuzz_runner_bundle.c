@@ -33,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(fd >= 0 && write(fd, data, size) == (ssize_t)size);
 	const char *why = plan_read(&p, fd);
 	if (!why) {
-		must(p.kind == PLAN_WORK || p.kind == PLAN_CHECK);
+		must(p.kind == PLAN_WORK || p.kind == PLAN_CHECK || p.kind == PLAN_UNPACK);
+		must(p.kind != PLAN_UNPACK || p.checks_n + p.keys_n == 0);
 		must((p.kind == PLAN_WORK) == (words(p.agent.argv, PLAN_ARGS) > 0));
 		words(p.agent.env, PLAN_ENV);
 		for (uint32_t i = 0; i < p.checks_n; i++)

@@ -111,6 +111,22 @@ void up_check(int up, const char *name, uint32_t seconds, uint32_t output, const
 	add(up, bn_put_check(frame, sizeof frame, 0, &m));
 }
 
+void up_program(int up, const char *path, const char *text)
+{
+	struct bn_program m = {.path = path, .content = bytes(text)};
+	add(up, bn_put_program(frame, sizeof frame, 0, &m));
+}
+
+void up_archive(int up, const void *p, size_t n, size_t part, uint32_t seconds, uint32_t cpu_seconds)
+{
+	for (size_t at = 0; at < n; at += part) {
+		struct bn_archive m = {.part = {(const uint8_t *)p + at, (uint32_t)(n - at < part ? n - at : part)}};
+		add(up, bn_put_archive(frame, sizeof frame, 0, &m));
+	}
+	struct bn_unpack m = {.seconds = seconds, .cpu_seconds = cpu_seconds};
+	add(up, bn_put_unpack(frame, sizeof frame, 0, &m));
+}
+
 void up_go(int up, uint8_t kind, uint32_t files, uint64_t bytes_, uint64_t file_bytes)
 {
 	struct bn_go m = {.kind = kind, .max_files = files, .max_bytes = bytes_, .max_file_bytes = file_bytes};
@@ -147,7 +163,7 @@ static void make_root(void)
 	must(!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "private mounts");
 	must(!mount("tmpfs", "/mnt", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755"), "root");
 	must(!chdir("/mnt"), "chdir");
-	static const char *const dirs[] = {"usr", "dev", "etc", "tmp", "proc", "workspace"};
+	static const char *const dirs[] = {"usr", "dev", "etc", "tmp", "proc", "workspace", "opt", "opt/pinfold"};
 	for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++)
 		must(!mkdir(dirs[i], 0755), dirs[i]);
 	must(!mount("/usr", "usr", NULL, MS_BIND | MS_REC, NULL), "usr");
@@ -164,6 +180,11 @@ static void make_root(void)
 	must(!mount("proc", "proc", "proc", 0, NULL), "proc");
 	must(!symlink("/proc/self/fd/1", "dev/stdout") && !symlink("/proc/self/fd/2", "dev/stderr"), "dev/stdout");
 	must(!chmod("tmp", 01777), "tmp");
+	if (UNPACK_PATH[0] != '\0') {
+		int fd = open("opt/pinfold/pinfold-unpack", O_CREAT | O_WRONLY, 0755);
+		must(fd >= 0 && !close(fd) && !mount(UNPACK_PATH, "opt/pinfold/pinfold-unpack", NULL, MS_BIND, NULL),
+		     "opt");
+	}
 	must(!mount("tmpfs", "workspace", "tmpfs", 0, "mode=0700,uid=1000,gid=1000,size=256m"), "workspace");
 	must(!chroot(".") && !chdir("/"), "chroot");
 }

@@ -22,6 +22,9 @@ void up_changed(int up, const char *path, bool executable, const char *text);
 void up_removed(int up, const char *path);
 void up_agent(int up, uint32_t seconds, uint32_t output, const char *const *argv, const char *const *env);
 void up_check(int up, const char *name, uint32_t seconds, uint32_t output, const char *const *argv);
+void up_program(int up, const char *path, const char *text);
+/* In parts of so many bytes, and UNPACK behind them. */
+void up_archive(int up, const void *p, size_t n, size_t part, uint32_t seconds, uint32_t cpu_seconds);
 void up_go(int up, uint8_t kind, uint32_t files, uint64_t bytes, uint64_t file_bytes);
 /* What up_agent says of further limits; all 0 at first. */
 extern struct up_limits {
