@@ -3,6 +3,7 @@
  * (R-50, X-4). What was consumed is never given back. A refusal of any kind contacts nobody.
  */
 #include "gateway/gateway.h"
+#include "gateway/stream_out.h"
 #include "gen/limits.h"
 #include "gen/routes.h"
 #include "gen/store_msg.h"
@@ -104,7 +105,7 @@ static void rules_of(struct policy_rules *r, const struct cf_agent *agent, const
 	r->effort = (enum effort)agent->reasoning_effort_max;
 	r->body_max = agent->request_bytes;
 	r->chat_cap = provider && *provider->output_cap ? provider->output_cap : NULL;
-	r->stream = agent->model_stream == 0;
+	r->stream = agent->model_stream != 2;
 	r->buffered = agent->model_stream == 1;
 }
 
@@ -245,9 +246,10 @@ static enum err settle(struct gate_call *call)
 	struct upstream_answer *answer = &call->answer;
 	enum flight_end end = flight_ended(&call->flight);
 
-	bool streamed = call->relay && call->relay->begun;
+	bool streamed = call->relay && call->relay->streams;
 	if (end == FLIGHT_ON && answer->e == ERR_OK && !streamed)
-		answer->e = answer_judge(call->target, call->format, answer);
+		answer->e = answer_judge(call->target, call->format, answer, call->request.usage,
+					 call->relay ? &call->relay->last : NULL);
 	enum err e = answer->e;
 	bool fine = answer->status >= 200 && answer->status < 300;
 	end = flight_ended(&call->flight);
@@ -292,15 +294,29 @@ static void deliver(struct gate_call *call)
 void gate_settle(struct gate_call *call)
 {
 	enum err e = settle(call);
+	struct relay *r = call->relay;
+	bool whole = r && e == ERR_OK && !r->streams && call->answer.status < 300;
 
-	if (call->relay && call->relay->begun) {
-		call->relay->clean = e == ERR_OK;
+	if (r && (r->streams || whole)) {
+		/* One that came whole is not said before here. */
+		r->begun = true;
+		call->status = whole ? call->answer.status : call->status;
+		r->clean = e == ERR_OK;
 		/* The provider broke off: the box has what came before that. Everybody else ends it where it is. */
-		call->relay->drop = e != call->answer.e;
-	} else if (e != ERR_OK)
+		r->drop = e != call->answer.e;
+		return;
+	}
+	if (e != ERR_OK)
 		gate_fail(call, e, NULL);
 	else
 		deliver(call);
+	if (!r)
+		return;
+	buf_reset(&r->last);
+	/* A box that was told that there is a stream has it as its event, and then the connection breaks off. */
+	if (r->begun)
+		stream_out_error(call->format, &call->reply, call->stop, call->retry ? call->retry_after : 0,
+				 call->request_id, &r->last);
 }
 
 static bool model_known(const struct terms *terms, const char *model)

@@ -1,5 +1,6 @@
 /* What a provider says, looked at as a whole: strict JSON, and no trace of the key. */
 #include "gateway/gateway.h"
+#include "gateway/stream_out.h"
 #include "gen/limits.h"
 #include "lib/lack.h"
 #include <string.h>
@@ -22,7 +23,8 @@ static bool says_key(const struct json *v, const struct secret *key)
 	return false;
 }
 
-enum err answer_judge(const struct upstream_target *target, const struct format *f, struct upstream_answer *answer)
+enum err answer_judge(const struct upstream_target *target, const struct format *f, struct upstream_answer *answer,
+		      bool usage, struct buf *frames)
 {
 	static const char refused[] =
 	    "{\"error\":{\"message\":\"The model provider refused the call.\",\"type\":\"provider_refused\"}}";
@@ -44,5 +46,7 @@ enum err answer_judge(const struct upstream_target *target, const struct format 
 		buf_adds(&answer->body, refused);
 	} else if (target->key && (holds(answer->body.p, answer->body.n, target->key) || says_key(body, target->key)))
 		return ERR_INVALID_MODEL_RESPONSE;
+	if (frames && answer->status < 300)
+		return stream_out(f, body, usage, frames);
 	return ERR_OK;
 }

@@ -126,12 +126,14 @@ struct upstream_answer {
 	unsigned retry_after; /* seconds, as the provider said; 0: it did not */
 };
 
-/* A stream on its way through. */
+/* A stream on its way through, or an answer that is to look like one. */
 struct relay {
 	struct stream_in in;
 	struct buf out; /* checked, and not sent yet from sent on */
 	size_t sent;
+	struct buf last;        /* what comes behind that: all of an answer that came whole; or what went wrong */
 	bool begun;             /* the box has its status */
+	bool streams;           /* the box has something of the provider's */
 	bool paused;            /* the provider's side, until the box has read */
 	bool over, clean, drop; /* drop: what waits is not sent any more */
 };
@@ -175,7 +177,7 @@ struct gate_call {
 	struct upstream_answer answer;
 	uint64_t reserved, reserved_at; /* tokens that its unit was spent with, and what stored called that */
 	struct flight flight;
-	struct relay *relay; /* the provider is asked for a stream; NULL: it is not */
+	struct relay *relay; /* the client waits for a stream; NULL: it does not */
 	/* head.c's own */
 	enum err known;    /* of KNOWING: what the token alone came to, then what the worker found */
 	bool renew, learn; /* what a worker shall find out */
@@ -352,6 +354,8 @@ void upstream_resume(struct gate_call *call);
 /* Cuts it off; there is no event any more. */
 void upstream_cancel(struct gate_call *call);
 
-/* answer.c: a whole answer: type, strict JSON, no trace of the key. Counts its usage. */
-enum err answer_judge(const struct upstream_target *target, const struct format *f, struct upstream_answer *answer);
+/* answer.c: a whole answer: type, strict JSON, no trace of the key. Counts its usage. frames (NULL: none are wanted)
+ * gets one that is no error as a stream, and then it has to be a whole one of its format; usage: see stream_out.h. */
+enum err answer_judge(const struct upstream_target *target, const struct format *f, struct upstream_answer *answer,
+		      bool usage, struct buf *frames);
 #endif

@@ -439,6 +439,8 @@ static enum err find_stream(struct walk *k, const struct json *body)
 	up(k, 0);
 	k->out->stream = v->truth;
 	k->out->stream_up = v->truth && !k->rules->buffered;
+	v = json_get(json_get(body, "stream_options"), "include_usage");
+	k->out->usage = v && v->type == JSON_BOOL && v->truth;
 	return ERR_OK;
 }
 

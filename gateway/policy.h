@@ -46,6 +46,7 @@ struct model_request {
 	const struct format *format;
 	bool stream;     /* the client wants one */
 	bool stream_up;  /* the provider is asked for one */
+	bool usage;      /* of a chat's stream: its client wants to know what it cost */
 	uint32_t cap;    /* output tokens at most; 0: there is no output */
 	struct buf body; /* what is sent; made by policy_apply, freed with model_request_free */
 	/* From the client's headers, cleaned; of use for messages alone. */

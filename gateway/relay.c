@@ -5,6 +5,7 @@
  * body.
  */
 #include "gateway/gateway.h"
+#include "gateway/stream_out.h"
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,9 @@ bool relay_new(struct gate_call *call)
 	if (!r)
 		return false;
 	stream_in_init(&r->in, call->format, call->target->key, call->terms->model_stream_bytes);
-	/* Written anew it may be a little longer. */
-	buf_init(&r->out, 2 * (size_t)call->terms->model_stream_bytes);
+	/* Written anew it may be a little longer; or it is an answer that came whole. */
+	buf_init(&r->out, 2 * (size_t)call->terms->model_stream_bytes + STREAM_OUT_MAX);
+	buf_init(&r->last, STREAM_OUT_MAX);
 	call->relay = r;
 	return true;
 }
@@ -36,6 +38,7 @@ void relay_free(struct gate_call *call)
 		return;
 	stream_in_free(&r->in);
 	buf_free(&r->out);
+	buf_free(&r->last);
 	free(r);
 	call->relay = NULL;
 }
@@ -47,6 +50,7 @@ bool relay_take(struct gate_call *call, const void *p, size_t n)
 
 	r->paused = good && r->out.n - r->sent > HIGH;
 	if (r->out.n > r->sent) {
+		r->streams = true;
 		if (!r->begun) {
 			r->begun = true;
 			call->status = call->answer.status;
@@ -63,10 +67,10 @@ void relay_end(struct gate_call *call)
 
 	if (!r || !r->begun)
 		return;
-	if (r->clean) {
+	if (r->clean)
 		buf_add(&r->out, r->in.end.p, r->in.end.n);
-		r->clean = !buf_failed(&r->out);
-	}
+	buf_add(&r->out, r->last.p, r->last.n);
+	r->clean = r->clean && !buf_failed(&r->out);
 	r->over = true;
 }
 

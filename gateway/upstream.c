@@ -123,7 +123,7 @@ static size_t on_body(char *from, size_t size, size_t count, void *arg)
 	struct buf *body = &t->call->answer.body;
 	long status = 0;
 
-	if (t->call->relay && curl_easy_getinfo(t->handle, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
+	if (t->call->request.stream_up && curl_easy_getinfo(t->handle, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
 	    status >= 200 && status < 300 && typed(t->handle, EVENTS_TYPE))
 		return on_stream(t, from, size * count);
 	/* Whoever answers like that is not spoken to twice over one connection. */
@@ -308,7 +308,7 @@ static void finish(struct transfer *t, CURLcode c)
 
 	note_answer(t);
 	answer->e = transfer_error(c, t);
-	if (call->relay)
+	if (call->request.stream_up)
 		answer->e = stream_error(t, c);
 	answer->json = typed(t->handle, JSON_TYPE);
 	/* libcurl's fixed phrase for the code: no address, no header, no body. */
@@ -321,7 +321,9 @@ static void finish(struct transfer *t, CURLcode c)
 	curl_multi_remove_handle(t->up->multi, t->handle);
 	let_go(t, c == CURLE_OK);
 	/* One whose only event is its last. */
-	if (answer->e == ERR_OK && call->relay && call->relay->in.ended && !call->relay->begun) {
+	if (answer->e == ERR_OK && call->relay && call->relay->in.ended)
+		call->relay->streams = true;
+	if (answer->e == ERR_OK && call->relay && call->relay->streams && !call->relay->begun) {
 		call->relay->begun = true;
 		call->status = answer->status;
 		call_event(call, CALL_EV_FIRST);
@@ -431,7 +433,7 @@ void upstream_begin(struct gate_call *call)
 		call->transfer = t;
 		t->headers = upstream_headers(call->target, &call->request);
 		t->handle = up->nhandles > 0 ? up->handles[--up->nhandles] : curl_easy_init();
-		if (t->handle && t->headers && (!call->request.stream_up || relay_new(call)) && set_up(t)) {
+		if (t->handle && t->headers && (!call->request.stream || relay_new(call)) && set_up(t)) {
 			drop_spoilt(up);
 			if (curl_multi_add_handle(up->multi, t->handle) == CURLM_OK)
 				return;
@@ -451,7 +453,7 @@ void upstream_cancel(struct gate_call *call)
 {
 	struct transfer *t = call->transfer;
 
-	if (call->relay)
+	if (call->request.stream_up)
 		(void)stream_error(t, CURLE_OK);
 
 	note_answer(t);

@@ -14,6 +14,7 @@ import traceback
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import t_frames  # noqa: E402
 from cases_common import check, counts, same  # noqa: E402
 from rig import *  # noqa: E402,F403
 from tap import Tap  # noqa: E402
@@ -38,16 +39,39 @@ FORMATS = {
                  typed("message_start", message={"usage": {"input_tokens": 7, "output_tokens": 1}}, text="PART"),
                  typed("message_delta", usage={"output_tokens": 3}) + typed("message_stop"), typed("error", error={"type": "overloaded_error"})),
 }
-FILLER = 200000
+# What the same say as a whole.
+ANSWERS = {
+    "chat": {"id": "c1", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
+        "role": "assistant", "content": "PART", "tool_calls": [{"id": "t1", "type": "function", "function": {"name": "look", "arguments": "{\"a\":1}"}}]}}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}},
+    "responses": {"id": "r1", "object": "response", "status": "completed", "model": MODEL, "output": [
+        {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": "PART", "annotations": []}]}],
+        "usage": {"input_tokens": 7, "output_tokens": 3}},
+    "messages": {"id": "a1", "type": "message", "role": "assistant", "model": "m-anth", "content": [{"type": "text", "text": "PART"}], "stop_reason": "end_turn",
+                 "stop_sequence": None, "usage": {"input_tokens": 7, "output_tokens": 3}},
+}
+CLIENTS = {"chat": t_frames.chat_client, "responses": t_frames.responses_client, "messages": t_frames.messages_client}
 
 
 class Upstream(Tap):
-    """WHOLE, CUT, CLEAN (end in the middle), ERROR, BROKEN, PAGE, ONCE (the whole in one write), DRIP, HANG, MUCH, REFUSED."""
+    """WHOLE, CUT, CLEAN (end in the middle), ERROR, BROKEN, PAGE, ONCE (the whole in one write), DRIP, HANG, MUCH, REFUSED.
+    Not streamed, GOOD is an answer of the format and HALF is one that is not over."""
+
+    def whole(self, c, text, name):
+        answer = dict(ANSWERS[name])
+        if "HALF" in text:
+            answer = dict(answer, choices=[dict(answer["choices"][0], finish_reason=None)]) if name == "chat" else dict(answer, status=None, stop_reason=None)
+        while "HELD" in text and not self.gone.is_set():
+            if not self.stays(c, 0.02):
+                return False
+        body = json.dumps(answer).encode()
+        c.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        return True
 
     def answer(self, c, text):
-        if '"stream":true' not in text:
-            return super().answer(c, text)
-        name = next(f for f in FORMATS if "(%s)" % f in text)
+        name = next((f for f in FORMATS if "(%s)" % f in text), None)
+        if "REFUSED" not in text and '"stream":true' not in text:
+            return self.whole(c, text, name) if "GOOD" in text or "HALF" in text else super().answer(c, text)
         first, rest, error = FORMATS[name][3:]
         if "REFUSED" in text:
             body = b'{"error":{"message":"slow down"}}'
@@ -102,7 +126,7 @@ class Upstream(Tap):
 class Stream:
     """One call with stream true; how it ends is seen on the socket."""
 
-    def __init__(self, run, name, what, read=True, buffer=None, token=None):
+    def __init__(self, run, name, what, read=True, buffer=None, token=None, **more):
         path, _, model = FORMATS[name][:3]
         self.run, self.name, self.text = run, name, "%s (%s) of %s" % (what, name, run.id)
         said = {"input": self.text} if name == "responses" else {"messages": [{"role": "user", "content": self.text}], "max_tokens": 50}
@@ -111,7 +135,7 @@ class Stream:
             self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self.s.settimeout(PATIENCE)
         self.s.connect(("127.0.0.1", run.port))
-        self.s.sendall(request("POST", path, token or run.token(), json.dumps(dict({"model": model, "stream": True}, **said)).encode()))
+        self.s.sendall(request("POST", path, token or run.token(), json.dumps(dict({"model": model, "stream": True}, **said, **more)).encode()))
         self.raw, self.waits = b"", False
         if read:
             self.all()
@@ -163,8 +187,8 @@ class Stream:
         return wait_for(lambda: [d["outcome"] for _, k, d in self.run.events() if k == "model.called"])
 
 
-def begin(rig, name, budget=9):
-    return rig.run(budget, profile=FORMATS[name][1], model=FORMATS[name][2], agent="open")
+def begin(rig, name, budget=9, agent="open"):
+    return rig.run(budget, profile=FORMATS[name][1], model=FORMATS[name][2], agent=agent)
 
 
 def test_whole(rig, tap):
@@ -242,6 +266,44 @@ def test_client_leaves(rig, tap):
         check(wait_for(lambda: tap.lost(s.text)), what + ": the provider is hung up on")
         same(s.outcome(), ["client_left"], what + ": what is told of it")
         same(Stream(run, "chat", "WHOLE").clean(), True, "the next one")
+
+
+def test_buffered(rig, tap):
+    """model_stream = buffered: what was asked for as a stream comes as one, and the provider was asked for the whole."""
+    for name in FORMATS:
+        run = begin(rig, name, agent="calm")
+        for usage in (False, True):
+            s = Stream(run, name, "GOOD", **({"stream_options": {"include_usage": usage}} if name != "messages" else {}))
+            a = s.answer
+            same((s.clean(), a.status, a.headers.get("content-type")), (True, 200, "text/event-stream"), name + ": it ends cleanly")
+            want = dict(ANSWERS[name])
+            if name == "chat" and not usage:
+                del want["usage"]
+            same(CLIENTS[name](t_frames.events_of(s.body()), usage), want, name + ": what a client puts together")
+        asked = [json.loads(t) for t in tap.seen if s.text in t]
+        same([(b.get("stream"), "stream_options" in b) for b in asked], [(False, False)] * 2, name + ": what the provider was asked")
+        shown = run.shown()
+        same((shown["used"], shown["prompt"], shown["completion"]), (2, 14, 6), name + ": what is counted")
+        same(s.outcome(), ["ok", "ok"], name + ": what is told of it")
+        s = Stream(run, name, "HALF")
+        check(s.whole() and s.answer.status in (502, 503) and "PART" not in s.raw.decode(), "%s: half an answer is none: %r" % (name, s.raw[-200:]))
+        s = Stream(run, name, "REFUSED")
+        same((s.whole(), s.answer.status, s.answer.headers.get("retry-after")), (True, 429, "7"), name + ": refused")
+        s = Stream(run, name, "CUT")
+        check(s.whole() and s.answer.status in (502, 503), name + ": broken off by the provider")
+        a = post(run.port, FORMATS[name][0], run.token(), {"model": FORMATS[name][2], "max_tokens": 50, "input" if name == "responses" else "messages":
+                                                           "GOOD (%s)" % name if name == "responses" else [{"role": "user", "content": "GOOD (%s)" % name}]})
+        same((a.status, a.json), (200, ANSWERS[name]), name + ": not asked for as a stream")
+        for how in ("revoke", "cancel", "close", "leave"):
+            run = begin(rig, name, agent="calm")
+            s = Stream(run, name, "HANG", read=False)
+            check(wait_for(lambda: tap.asked(s.text)), "the provider is asked")
+            if how == "leave":
+                s.s.close()
+            else:
+                rig.tell(*((how, run.id) if how == "close" else (how, run.tenant, run.id)))
+            check(wait_for(lambda: tap.lost(s.text)), "%s, %s: the provider is hung up on" % (name, how))
+            check(how == "leave" or b"PART" not in s.all().raw, "%s, %s: no answer" % (name, how))
 
 
 def test_slow_reader(rig, tap):
@@ -327,6 +389,7 @@ def rig_of(top, tap, *limits):
     rig.tell("profile", "main", "p-main", MODEL)
     rig.tell("profile", "anth", "p-anth", "m-anth")
     rig.tell("agent", "open", "agent", 0, 0, 1000, 3)
+    rig.tell("agent", "calm", "agent", 0, 1, 1000, 3)
     rig.start()
     return rig
 
