@@ -1,6 +1,7 @@
 // The official clients against a gateway, unchanged but for their address: one line of JSON with what they got.
-//   node clients.mjs OPENAI ANTHROPIC ROOT MODEL TOKEN WHAT      (the packages' folders, the gateway without /v1)
-const [openaiFolder, anthropicFolder, root, model, token, what] = process.argv.slice(2);
+//   node clients.mjs OPENAI ANTHROPIC ROOT MODEL TOKEN WHAT [WORD...]    (the packages' folders, the gateway without /v1)
+// Of a stream, the words are what is asked, one after the other: for each the events as they came, or what the client makes of them.
+const [openaiFolder, anthropicFolder, root, model, token, what, ...words] = process.argv.slice(2);
 const {default: OpenAI} = await import(openaiFolder + "/index.mjs");
 const {default: Anthropic} = await import(anthropicFolder + "/index.mjs");
 let tries = 0;
@@ -28,8 +29,26 @@ const calls = {
 	claudeModels: async () => { const ids = []; for await (const m of claude.models.list()) ids.push(m.id); return ids.join(); },
 	hosted: () => openai.responses.create({model, input: "x", tools: [{type: "web_search"}]}),
 	hostedClaude: () => claude.messages.create({model, max_tokens: 100, messages, tools: [{type: "web_search_20250305", name: "web_search"}]}),
+	chatEvents: () => each(async (content) => all(await openai.chat.completions.create({model, messages: [{role: "user", content}], stream: true,
+		stream_options: {include_usage: true}}))),
+	responsesEvents: () => each(async (input) => all(await openai.responses.create({model, input, stream: true}))),
+	messagesEvents: () => each(async (content) => all(await claude.messages.create({model, max_tokens: 100, messages: [{role: "user", content}], stream: true}))),
+	chatWhole: () => each((content) => openai.chat.completions.stream({model, messages: [{role: "user", content}],
+		stream_options: {include_usage: true}}).finalChatCompletion()),
+	responsesWhole: () => each((input) => openai.responses.stream({model, input}).finalResponse()),
+	messagesWhole: () => each((content) => claude.messages.stream({model, max_tokens: 100, messages: [{role: "user", content}]}).finalMessage()),
 	foreign: () => openai.chat.completions.create({model: "gpt-5.5", messages}),
 };
+async function all(stream) {
+	const events = [];
+	for await (const e of stream) events.push(e);
+	return events;
+}
+async function each(ask) {
+	const got = [];
+	for (const w of words) got.push(await ask(w));
+	return got;
+}
 let said;
 try {
 	said = {got: await calls[what]()};

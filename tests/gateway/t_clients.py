@@ -5,18 +5,59 @@ Needs root, node and npm (or packages that were fetched before). Part of the lon
 """
 import json
 import os
+import random
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import t_frames  # noqa: E402
 from cases_common import *  # noqa: E402,F403
 from npm import npm  # noqa: E402
 from rig import *  # noqa: E402,F403
 
 PACKAGES = (("openai", "6.49.0"), ("@anthropic-ai/sdk", "0.68.0"))
 HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+ANSWERS, PLAIN = 12, 6  # of each format, as t_frames.py makes them; and so many that are plain
+
+
+def plain(a):
+    """What the clients' own helpers for streams are made for: one answer, with nothing of tomorrow in it."""
+    text = json.dumps(a)
+    strange = ['"custom"', "of_tomorrow", '"failed"'] + (["reasoning_", "annotations"] if "choices" in a else [])
+    return len(a.get("choices", [0])) == 1 and not any(w in text for w in strange)
+
+
+def within(want, got):
+    """What a client has besides is its own; what it knows nothing of it may leave out where it is null."""
+    if isinstance(want, dict):
+        return isinstance(got, dict) and all(within(v, got.get(k)) for k, v in want.items())
+    if isinstance(want, list):
+        return isinstance(got, list) and len(want) == len(got) and all(map(within, want, got))
+    return want == got or (want == "" and got is None)
+
+
+def buffered(ask, rig, answers):
+    """model_stream = buffered: what the clients hand out are the provider's answers."""
+    for name, what, profile, model in (("chat_completions", "chat", "main", MODEL), ("responses", "responses", "main", MODEL),
+                                       ("messages", "messages", "anth", "m-anth")):
+        own = {w: a for w, (n, a) in answers.items() if n == name}
+        run = rig.run(3 * len(own), profile=profile, model=model, agent="calm")
+        got = ask(what + "Events", run, None, *own)
+        for (word, want), events in zip(own.items(), got.get("got") or [{}] * len(own)):
+            try:
+                made = t_frames.KINDS[name][1]([(e["type"], e) for e in events] if name != "chat_completions" else
+                                               [(None, e) for e in events] + [(None, "[DONE]")], True)
+            except Exception as e:
+                made = repr(e), got
+            same(made, want, "%s: %s by its events" % (name, word))
+        own = {w: a for w, a in own.items() if plain(a)}
+        got = ask(what + "Whole", run, None, *own)
+        for (word, want), whole in zip(own.items(), got.get("got") or [got] * len(own)):
+            check(within(want, whole), "%s: %s by the client's own helper\n  want %s\n  got  %s" % (name, word, json.dumps(want), json.dumps(whole)))
 
 
 def main(top, models):
@@ -27,7 +68,18 @@ def main(top, models):
         folders.append(os.path.abspath(folder) if folder else "")
     if counts["failed"]:
         return
-    model = Model(top, "main", SCENARIO, "--expect-key-env", "EXPECTED_KEY")
+    r = random.Random(8)
+    answers = {}
+    for n, (make, _) in t_frames.KINDS.items():
+        made = [make(r) for _ in range(ANSWERS)]
+        while sum(map(plain, made)) < PLAIN:
+            made += filter(plain, [make(r)])
+        for i, a in enumerate(made):
+            answers["ANSWER-%s-%d." % (n, i)] = n, a
+            if n == "chat_completions":
+                a.setdefault("usage", {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2})
+    scenario = dict(SCENARIO, rules=[{"when": {"marker": w}, "answer": {"body": json.dumps(a)}} for w, (_, a) in answers.items()] + SCENARIO["rules"])
+    model = Model(top, "main", scenario, "--expect-key-env", "EXPECTED_KEY")
     models.append(model)
     rig = Rig(top)
     rig.tell("secret", "signing", RUN_SECRET)
@@ -37,11 +89,12 @@ def main(top, models):
     rig.tell("profile", "main", "p-main", MODEL)
     rig.tell("profile", "anth", "p-anth", "m-anth")
     rig.tell("agent", "open", "agent", 0, 0, 4000, 3)
+    rig.tell("agent", "calm", "agent", 0, 1, 4000, 3)
     rig.start()
 
-    def ask(what, run, token=None):
+    def ask(what, run, token=None, *words):
         done = subprocess.run(["node", os.path.join(HERE, "clients.mjs"), *folders, "http://127.0.0.1:%d/internal" % run.port, run.model,
-                               token or run.token(), what], capture_output=True, text=True, timeout=PATIENCE)
+                               token or run.token(), what, *words], capture_output=True, text=True, timeout=PATIENCE)
         try:
             return json.loads(done.stdout)
         except ValueError:
@@ -71,6 +124,7 @@ def main(top, models):
         a = ask(what, run)
         same((a.get("error"), a.get("status"), a.get("code"), a.get("tries")), (error, status, "model_request_budget_exhausted", 1),
              what + ": exhausted, and it stops at the first call")
+    buffered(ask, rig, answers)
     rig.stop()
 
 
