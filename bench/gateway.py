@@ -1,92 +1,144 @@
 #!/usr/bin/env python3
-"""Gateway call against the same call straight to the scripted model and through nginx with kept connections, at 1, 16 and
-64 callers; ratios of one run.
+"""A model call straight to a provider, through nginx, through Pinfold's gateway (with its store: token, durable budget, checks,
+record) and through the npm gateway @portkey-ai/gateway, in one run and in turns: 1, 16 and 64 callers, streamed and not; the
+most calls a second of which 99 in 100 take at most 10 ms; memory with 2,000 streams in flight. Figures are medians of the rounds.
 
-Run as root in a build folder (or with PINFOLD_BUILD): bench/gateway.py [CALLS]
+Run as root in a build folder (or with PINFOLD_BUILD): bench/gateway.py [--seconds S] [--rounds N] [--only PART,...] [--sides A,...]
+PARTS: latency, rate, memory. Needs nginx and npm.
 """
+import argparse
+import json
 import os
+import statistics
 import subprocess
 import sys
-import time
+import tempfile
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "gateway"))
-from rig import *  # noqa: E402,F403
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from gateway_sides import BUILD, Direct, Nginx, Pinfold, Portkey, body, cpu, memory  # noqa: E402
+from rig import remove  # noqa: E402
+
+CALLERS, MANY, LIMIT_US, STEPS = (1, 16, 64), 2000, 10000, 7
 
 
-CONF = """worker_processes 2;
-pid %(dir)s/nginx.pid;
-error_log /dev/null;
-events { worker_connections 512; }
-http {
-	access_log off;
-	client_body_temp_path %(dir)s/nginx.body;
-	proxy_temp_path %(dir)s/nginx.proxy;
-	fastcgi_temp_path %(dir)s/nginx.fastcgi;
-	uwsgi_temp_path %(dir)s/nginx.uwsgi;
-	scgi_temp_path %(dir)s/nginx.scgi;
-	keepalive_requests 1000000;
-	upstream model { server 127.0.0.1:%(model)d; keepalive 64; keepalive_requests 1000000; }
-	server {
-		listen 127.0.0.1:%(port)d;
-		location / {
-			proxy_pass https://model;
-			proxy_http_version 1.1;
-			proxy_set_header Connection "";
-			proxy_ssl_verify on;
-			proxy_ssl_name localhost;
-			proxy_ssl_trusted_certificate %(ca)s;
-		}
-	}
-}
-"""
+def client(side, what, callers, seconds, rate=0, spread=False):
+    with tempfile.NamedTemporaryFile(dir=side.top) as f:
+        for port, data in side.requests(what, spread):
+            f.write(b"%d %d\n" % (port, len(data)) + data)
+        f.flush()
+        p = subprocess.Popen([BUILD + "/bench/gateway_call", f.name, str(callers), str(seconds), str(rate), side.scheme],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        line = p.stdout.readline()  # the file was read
+    if not line:
+        raise SystemExit("%s: the calls failed" % side.name)
+    return p, line
 
 
-def proxy(top, model):
-    """Starts nginx before the model; its process and port, or (None, 0) where there is no nginx."""
-    nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin")
-    if not nginx:
-        return None, 0
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    with open(top + "/nginx.conf", "w") as f:
-        f.write(CONF % {"dir": top, "model": model.port, "port": port, "ca": model.ca})
-    p = subprocess.Popen([nginx, "-c", top + "/nginx.conf", "-e", "/dev/null", "-g", "daemon off;"])
-    for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return p, port
-        except OSError:
-            time.sleep(0.05)
-    raise SystemExit("nginx did not start")
+def measure(side, what, callers, seconds, rate=0):
+    pids = side.pids()
+    side.requests(what)  # whatever is to be made for them is there
+    before = cpu(pids)
+    p, line = client(side, what, callers, seconds, rate)
+    p.stdin.close()
+    p.wait()
+    got = json.loads(line)
+    got["cpu"] = (cpu(pids) - before) / got["total"] * 1e6
+    return got
+
+
+def medians(rounds):
+    return {k: statistics.median(r[k] for r in rounds) for k in rounds[0]}
+
+
+def latency(sides, args):
+    print("p50 and p99 of a call, and to its first event, in ms; processor time of it in us, in all processes of the side\n"
+          "                    side        p50      p99   added p50     p99  first p50     p99  calls/s  of nginx  of portkey    cpu")
+    for stream in (False, True):
+        for callers in CALLERS:
+            got = {s.name: [] for s in sides}
+            for _ in range(args.rounds):
+                for s in sides:
+                    got[s.name].append(measure(s, body(stream), callers, args.seconds))
+            m = {name: medians(r) for name, r in got.items()}
+            for s in sides:
+                one, base = m[s.name], m["direct"]
+                of = [("%9.2f" % statistics.median(a["rate"] / b["rate"] for a, b in zip(got[s.name], got[other])))
+                      if other in got and s.name != "direct" else " " * 9 for other in ("nginx", "portkey")]
+                first = "%9.2f %7.2f" % (one["first_p50"] / 1e3, one["first_p99"] / 1e3) if stream else " " * 17
+                added = "%9.2f %7.2f" % ((one["p50"] - base["p50"]) / 1e3, (one["p99"] - base["p99"]) / 1e3) if s.name != "direct" else " " * 17
+                print("%s %2d callers %-9s %7.2f  %7.2f   %s  %s %8.0f %s   %s %6s" % (
+                    "streamed" if stream else "whole   ", callers, s.name, one["p50"] / 1e3, one["p99"] / 1e3, added, first, one["rate"], *of,
+                    "%.0f" % one["cpu"] if s.pids() else ""), flush=True)
+
+
+def held(got):
+    return got["p99"] <= LIMIT_US and not got["late"]
+
+
+def rate(sides, args):
+    """By halves between none and somewhat more than callers in turns come to; each side's step before anybody's next."""
+    for stream in (False, True):
+        low, high = {s.name: 0 for s in sides}, {}
+        for s in sides:
+            high[s.name] = 1.2 * measure(s, body(stream), 16, args.seconds)["rate"]
+        for _ in range(STEPS):
+            for s in sides:
+                try_at = (low[s.name] + high[s.name]) / 2
+                # Twice, before it counts as too many: what else the machine did was perhaps in the way.
+                if any(held(measure(s, body(stream), 64, args.seconds * 2, try_at)) for _ in range(2)):
+                    low[s.name] = try_at
+                else:
+                    high[s.name] = try_at
+        print("%s calls a second at p99 <= %d ms, due at times of their own: %s" % (
+            "streamed" if stream else "whole   ", LIMIT_US / 1000, ", ".join("%s %.0f" % (s.name, low[s.name]) for s in sides))
+            + "".join("; %s of %s %.2f" % ("pinfold", o, low["pinfold"] / low[o]) for o in ("nginx", "portkey") if low.get(o) and "pinfold" in low),
+            flush=True)
+
+
+def in_flight(sides, args):
+    for s in sides:
+        if not s.pids():
+            continue
+        measure(s, body(True), 16, 0.5)
+        part = s.pids()[:1] if s.name == "pinfold" else s.pids()
+        before = memory(part)
+        p, line = client(s, body(True, hold=True), MANY, 0, spread=True)
+        assert line == "ready\n", line
+        after = memory(part)
+        store = " (its store is another %d MiB)" % (memory(s.pids()[1:])[1] >> 10) if s.name == "pinfold" else ""
+        p.stdin.close()
+        p.wait()
+        print("%d streams in flight: %-8s RSS %6.1f MiB, PSS %6.1f MiB; before %6.1f MiB PSS: %5.1f KiB a stream%s" % (
+            MANY, s.name, after[0] / 1024, after[1] / 1024, before[1] / 1024, (after[1] - before[1]) / MANY, store), flush=True)
 
 
 def main():
-    calls = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
-    top = folder()
-    model = Model(top, "main", {"model": MODEL, "rules": [{"answer": {"content": "ok"}}]})
-    rig = Rig(top)
-    nginx = None
+    parts = {"latency": latency, "rate": rate, "memory": in_flight}
+    a = argparse.ArgumentParser()
+    a.add_argument("--seconds", type=float, default=0.8)
+    a.add_argument("--rounds", type=int, default=5)
+    a.add_argument("--only", default=",".join(parts))
+    a.add_argument("--sides", default="direct,nginx,pinfold,portkey")
+    args = a.parse_args()
+    top = tempfile.mkdtemp(prefix="pinfold-bench.")
+    os.chmod(top, 0o711)
+    sides = []
     try:
-        rig.tell("secret", "signing", RUN_SECRET)
-        rig.tell("secret", "key", KEY)
-        rig.tell("provider", "p-main", model.url, model.ca, "key", 0)
-        rig.tell("profile", "main", "p-main", MODEL)
-        rig.start()
-        nginx, port = proxy(top, model)
-        for callers in (1, 16, 64):
-            run = rig.run(budget=calls + 100)
-            subprocess.run([os.path.join(BUILD, "bench/gateway_call"), str(run.port), str(model.port), str(port), model.ca, MODEL,
-                            str(calls), str(callers)], check=True, env=dict(os.environ, TOKEN=run.token()))
-        with open("/proc/%d/status" % rig.pid) as f:
-            print("".join(line for line in f if line.startswith(("VmRSS", "RssAnon", "Threads"))), end="")
+        sides.append(Direct(top))
+        for kind in (Nginx, Pinfold, Portkey):
+            if kind.name in args.sides.split(","):
+                sides.append(kind(sides[0]))
+        for s in sides:
+            s.top = top
+        for s in sides:
+            for stream in (False, True):
+                measure(s, body(stream), 16, 1)  # none is measured cold
+        for name in args.only.split(","):
+            parts[name](sides, args)
     finally:
-        if nginx:
-            nginx.terminate()
-            nginx.wait()
-        rig.stop()
-        model.stop()
+        for s in reversed(sides):
+            s.stop()
         remove(top)
 
 

@@ -1,162 +1,305 @@
 /*
- * Times one model call through the gateway (plain HTTP to a box's listener, as an agent does it), the same call
- * straight to the provider (kept TLS connection) and through a web server that only passes it on, in turns, so that
- * all meet the same machine.
+ * gateway_call REQUESTS CALLERS SECONDS RATE plain|tls: callers of a model, as one epoll thread, so that they cost
+ * little beside what they call. REQUESTS is a file of what is sent, as often "PORT BYTES" and a newline before each:
+ * the callers take them in turn. Each caller has a connection that is kept.
  *
- *   gateway_call GATEWAY_PORT PROVIDER_PORT PROXY_PORT CA_FILE MODEL CALLS THREADS   (the run token in TOKEN)
- *
- * PROXY_PORT 0: there is none. Prints one JSON object: p50 and p99 of each in microseconds, calls a second, and ratios.
+ * RATE 0: each calls again when it has its answer. Otherwise calls are due at so many a second, at times as of people
+ * who do not know of each other, and one that finds no caller free waits; its time is counted from when it was due, so
+ * that a stall is felt by all that it delays. SECONDS 0: the streams are opened, "ready" is said when each had its
+ * first event, and they stay until standard input ends. Prints one JSON object; times are in microseconds.
  */
-#include <curl/curl.h>
-#include <pthread.h>
-#include <stdatomic.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/ssl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { DIRECT, GATEWAY, PROXY, SIDES, MAX_THREADS = 64 };
+enum { MOST = 4096, ROOM = 65536, WARM = 2, DRAIN = 3, AT_ONCE = 64, FILE_MOST = 4 << 20 };
 
-struct side {
-	char url[200];
-	struct curl_slist *headers;
-	double *us; /* of each call */
-	unsigned long calls;
-	double seconds;
-};
+static struct caller {
+	int fd;
+	SSL *tls;
+	const char *ask;
+	size_t ask_n, n;
+	char *in;
+	double due, first; /* of the call that is under way; first: 0 until its first event */
+	int busy;
+} callers[MOST], *idle[MOST];
+static int nidle, begun, epoll; /* begun: answers */
+static struct figure {
+	double whole, first;
+} * figures;
+static size_t nfigures, room;
+static unsigned long total;
+static double began, until; /* 0: still warming up */
 
-struct worker {
-	struct side *side;
-	const char *ca, *body;
-	unsigned long from, to;
-	CURL *handle;
-};
-
-static double now_us(void)
+static double now(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static size_t swallow(char *p, size_t size, size_t n, void *arg)
+static void fail(const struct caller *c, const char *what)
 {
-	(void)p;
-	(void)arg;
-	return size * n;
+	fprintf(stderr, "a call failed: %s: %.600s\n", what, c->in && c->n ? c->in : strerror(errno));
+	exit(1);
 }
 
-static CURL *open_handle(const struct side *s, const char *ca, const char *body)
+static void ask(struct caller *c, double due)
 {
-	CURL *h = curl_easy_init();
-	curl_easy_setopt(h, CURLOPT_URL, s->url);
-	curl_easy_setopt(h, CURLOPT_HTTPHEADER, s->headers);
-	curl_easy_setopt(h, CURLOPT_POSTFIELDS, body);
-	curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, swallow);
-	curl_easy_setopt(h, CURLOPT_CAINFO, ca);
-	curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
-	curl_easy_setopt(h, CURLOPT_PROXY, "");
-	curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
-	return h;
+	c->busy = 1;
+	c->due = due;
+	c->first = 0;
+	c->n = 0;
+	long n = c->tls ? SSL_write(c->tls, c->ask, (int)c->ask_n) : send(c->fd, c->ask, c->ask_n, MSG_NOSIGNAL);
+	if (n != (long)c->ask_n)
+		fail(c, "it cannot be sent");
 }
 
-static void call(CURL *h)
+/* Is the answer whole? Only what ends as it must is one. */
+static int whole(struct caller *c)
 {
-	long status = 0;
-	CURLcode c = curl_easy_perform(h);
-	curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &status);
-	if (c != CURLE_OK || status != 200) {
-		fprintf(stderr, "a call failed: %s, status %ld\n", curl_easy_strerror(c), status);
-		exit(1);
+	char *gap = strstr(c->in, "\r\n\r\n");
+
+	if (!gap)
+		return 0;
+	if (strncmp(c->in, "HTTP/1.1 200", 12) != 0)
+		fail(c, "its status");
+	const char *length = strcasestr(c->in, "\r\ncontent-length:"), *body = gap + 4;
+	if (!c->first && (length && length < gap ? *body : strstr(body, "data:") != NULL))
+		c->first = now();
+	if (length && length < gap)
+		return c->n - (size_t)(body - c->in) >= strtoul(length + 17, NULL, 10);
+	if (c->n < 5 || memcmp(c->in + c->n - 5, "0\r\n\r\n", 5) != 0)
+		return 0;
+	if (strstr(body, "data:") && !strstr(body, "[DONE]"))
+		fail(c, "a stream without an end");
+	return 1;
+}
+
+static int take(struct caller *c)
+{
+	for (;;) {
+		long n = c->tls ? SSL_read(c->tls, c->in + c->n, (int)(ROOM - c->n))
+				: recv(c->fd, c->in + c->n, ROOM - c->n, 0);
+		if (n <= 0) {
+			if (c->tls ? SSL_get_error(c->tls, (int)n) == SSL_ERROR_WANT_READ : n < 0 && errno == EAGAIN)
+				return 0;
+			fail(c, "its connection ended");
+		}
+		c->n += (size_t)n;
+		c->in[c->n] = '\0';
+		if (whole(c))
+			return 1;
+		if (c->n == ROOM)
+			fail(c, "its answer is too long");
 	}
 }
 
-static void *work(void *arg)
+static void count(const struct caller *c, double at)
 {
-	struct worker *w = arg;
-	for (unsigned long i = w->from; i < w->to; i++) {
-		double began = now_us();
-		call(w->handle);
-		w->side->us[i] = now_us() - began;
+	if (!began || c->due < began || c->due >= until)
+		return;
+	if (nfigures == room) {
+		room = room ? 2 * room : 65536;
+		figures = realloc(figures, room * sizeof *figures);
+		if (!figures)
+			exit(1);
 	}
-	return NULL;
+	figures[nfigures++] = (struct figure){at - c->due, (c->first ? c->first : at) - c->due};
 }
 
-static int by_size(const void *a, const void *b)
+static void finish(struct caller *c)
 {
-	double x = *(const double *)a, y = *(const double *)b;
+	count(c, now());
+	c->busy = 0;
+	total++;
+}
+
+static int by_whole(const void *a, const void *b)
+{
+	double x = ((const struct figure *)a)->whole, y = ((const struct figure *)b)->whole;
 	return (x > y) - (x < y);
+}
+
+static int by_first(const void *a, const void *b)
+{
+	double x = ((const struct figure *)a)->first, y = ((const struct figure *)b)->first;
+	return (x > y) - (x < y);
+}
+
+static void say(double seconds, size_t lost)
+{
+	if (nfigures == 0)
+		exit(1);
+	qsort(figures, nfigures, sizeof *figures, by_whole);
+	double p50 = figures[nfigures / 2].whole, p99 = figures[nfigures * 99 / 100].whole;
+	qsort(figures, nfigures, sizeof *figures, by_first);
+	printf("{\"total\":%lu,\"calls\":%zu,\"late\":%zu,\"rate\":%.1f,\"p50\":%.1f,\"p99\":%.1f,\"first_p50\":%.1f,"
+	       "\"first_p99\":%.1f}\n",
+	       total, nfigures, lost, (double)nfigures / seconds, p50 * 1e6, p99 * 1e6,
+	       figures[nfigures / 2].first * 1e6, figures[nfigures * 99 / 100].first * 1e6);
+}
+
+static void open_caller(struct caller *c, int port, SSL_CTX *ctx)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int one = 1;
+
+	at.sin_port = htons((uint16_t)port);
+	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	c->in = malloc(ROOM + 1);
+	if (!c->in || connect(c->fd, (struct sockaddr *)&at, sizeof at) != 0)
+		fail(c, "no connection");
+	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	/* Whose certificate it is does not matter to what is measured. */
+	if (ctx && (!(c->tls = SSL_new(ctx)) || SSL_set_fd(c->tls, c->fd) != 1 || SSL_connect(c->tls) != 1))
+		fail(c, "no TLS");
+	fcntl(c->fd, F_SETFL, O_NONBLOCK);
+}
+
+/* Takes what has come, or waits for it for so long (below 0: for ever). */
+static void turn(double seconds)
+{
+	struct epoll_event ev[256];
+	struct timespec wait = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(fmod(seconds, 1) * 1e9)};
+	int n = epoll_pwait2(epoll, ev, 256, seconds < 0 ? NULL : &wait, NULL);
+
+	for (int i = 0; i < n; i++) {
+		struct caller *c = ev[i].data.ptr;
+		double had = c->first;
+		if (take(c)) {
+			finish(c);
+			idle[nidle++] = c;
+		}
+		begun += !had && c->first;
+	}
+}
+
+static void warm(int n)
+{
+	for (int k = 0; k < WARM; k++) {
+		while (nidle > 0)
+			ask(idle[--nidle], now());
+		while (nidle < n)
+			turn(-1);
+	}
+}
+
+static void closed(double seconds)
+{
+	began = now();
+	until = began + seconds;
+	while (now() < until) {
+		while (nidle > 0)
+			ask(idle[--nidle], now());
+		turn(fmax(until - now(), 0));
+	}
+}
+
+/* Returns when the next is due that was not asked for any more. */
+static double due_at(double rate, double seconds)
+{
+	double due = began = now();
+	until = began + seconds;
+	while ((due += -log(1 - drand48()) / rate) < until && now() < until + DRAIN) {
+		for (double wait; (wait = due - now()) > 0 || nidle == 0;)
+			turn(wait > 0 ? wait : 1);
+		ask(idle[--nidle], due);
+	}
+	return due;
+}
+
+static void hold(int n)
+{
+	for (int asked = 0; begun < n;) {
+		while (asked < n && asked - begun < AT_ONCE)
+			ask(idle[--nidle], now()), asked++;
+		turn(-1);
+	}
+	puts("ready");
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
+}
+
+/* The requests of a file, by their number; how many. */
+static int read_requests(const char *path, int ports[], const char *text[], size_t length[])
+{
+	static char file[FILE_MOST];
+	FILE *f = fopen(path, "r");
+	size_t size = f ? fread(file, 1, sizeof file - 1, f) : 0;
+	int n = 0, used;
+
+	for (char *p = file; n < MOST && sscanf(p, "%d %zu\n%n", &ports[n], &length[n], &used) == 2; n++) {
+		text[n] = p + used;
+		p += (size_t)used + length[n];
+		if (p > file + size)
+			return 0;
+	}
+	return n;
 }
 
 int main(int argc, char **argv)
 {
-	static struct worker workers[SIDES][MAX_THREADS];
-	struct side sides[SIDES] = {0};
-	char body[2000], pad[1300], line[1400];
-	const char *token = getenv("TOKEN");
+	static int ports[MOST];
+	static const char *text[MOST];
+	static size_t length[MOST];
+	struct rlimit files;
 
-	if (argc != 8 || !token) {
-		fputs(
-		    "usage: TOKEN=... gateway_call GATEWAY_PORT PROVIDER_PORT PROXY_PORT CA_FILE MODEL CALLS THREADS\n",
-		    stderr);
+	if (argc != 6)
 		return 2;
-	}
-	const char *ca = argv[4], *model = argv[5];
-	unsigned long calls = strtoul(argv[6], NULL, 10), threads = strtoul(argv[7], NULL, 10), rounds = 10;
-	int nsides = strcmp(argv[3], "0") == 0 ? PROXY : SIDES;
-	if (threads < 1 || threads > MAX_THREADS)
+	int nrequests = read_requests(argv[1], ports, text, length), n = atoi(argv[2]);
+	double seconds = atof(argv[3]), rate = atof(argv[4]);
+	SSL_CTX *ctx = strcmp(argv[5], "tls") == 0 ? SSL_CTX_new(TLS_client_method()) : NULL;
+	if (nrequests == 0 || n < 1 || n > MOST)
 		return 2;
-	curl_global_init(CURL_GLOBAL_DEFAULT);
-	memset(pad, 'x', sizeof pad);
-	snprintf(body, sizeof body, "{\"model\":\"%s\",\"messages\":[{\"role\":\"user\",\"content\":\"%.*s\"}]}", model,
-		 (int)sizeof pad, pad);
-	snprintf(sides[DIRECT].url, sizeof sides[0].url, "https://127.0.0.1:%s/v1/chat/completions", argv[2]);
-	snprintf(sides[GATEWAY].url, sizeof sides[0].url, "http://127.0.0.1:%s/internal/v1/chat/completions", argv[1]);
-	snprintf(sides[PROXY].url, sizeof sides[0].url, "http://127.0.0.1:%s/v1/chat/completions", argv[3]);
-	snprintf(line, sizeof line, "Authorization: Bearer %s", token);
-	for (int s = 0; s < nsides; s++) {
-		sides[s].headers = curl_slist_append(NULL, "Content-Type: application/json");
-		sides[s].headers = curl_slist_append(sides[s].headers, line);
-		sides[s].us = calloc(calls, sizeof(double));
-		for (unsigned long t = 0; t < threads; t++) {
-			workers[s][t] = (struct worker){.side = &sides[s], .ca = ca, .body = body};
-			workers[s][t].handle = open_handle(&sides[s], ca, body);
-			call(workers[s][t].handle); /* connected before anything is measured */
-		}
+	getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	for (int i = 0; i < n; i++) {
+		struct caller *c = &callers[i];
+		struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
+		int r = i % nrequests;
+		c->ask = text[r];
+		c->ask_n = length[r];
+		open_caller(c, ports[r], ctx);
+		epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &e);
+		idle[nidle++] = c;
 	}
-	unsigned long each = calls / rounds / threads;
-	for (unsigned long r = 0; r < rounds; r++)
-		for (int s = 0; s < nsides; s++) {
-			pthread_t id[MAX_THREADS];
-			double began = now_us();
-			for (unsigned long t = 0; t < threads; t++) {
-				struct worker *w = &workers[s][t];
-				w->from = sides[s].calls;
-				w->to = sides[s].calls += each;
-				pthread_create(&id[t], NULL, work, w);
-			}
-			for (unsigned long t = 0; t < threads; t++)
-				pthread_join(id[t], NULL);
-			sides[s].seconds += (now_us() - began) / 1e6;
-		}
-	double p50[SIDES] = {0}, p99[SIDES] = {0}, rate[SIDES] = {0};
-	for (int s = 0; s < nsides; s++) {
-		qsort(sides[s].us, sides[s].calls, sizeof(double), by_size);
-		p50[s] = sides[s].us[sides[s].calls / 2];
-		p99[s] = sides[s].us[sides[s].calls * 99 / 100];
-		rate[s] = (double)sides[s].calls / sides[s].seconds;
+	if (seconds == 0) {
+		hold(n);
+		return 0;
 	}
-	printf(
-	    "{\"callers\":%lu,\"calls\":%lu,\"direct_p50_us\":%.0f,\"direct_p99_us\":%.0f,\"direct_per_second\":%.0f,"
-	    "\"gateway_p50_us\":%.0f,\"gateway_p99_us\":%.0f,\"gateway_per_second\":%.0f,\"p50_ratio\":%.2f,"
-	    "\"p50_added_us\":%.0f,\"rate_ratio\":%.3f",
-	    threads, sides[0].calls, p50[DIRECT], p99[DIRECT], rate[DIRECT], p50[GATEWAY], p99[GATEWAY], rate[GATEWAY],
-	    p50[GATEWAY] / p50[DIRECT], p50[GATEWAY] - p50[DIRECT], rate[GATEWAY] / rate[DIRECT]);
-	if (nsides > PROXY)
-		printf(",\"proxy_p50_us\":%.0f,\"proxy_p99_us\":%.0f,\"proxy_per_second\":%.0f,\"proxy_p50_added_us\":%"
-		       ".0f,"
-		       "\"rate_against_proxy\":%.3f",
-		       p50[PROXY], p99[PROXY], rate[PROXY], p50[PROXY] - p50[DIRECT], rate[GATEWAY] / rate[PROXY]);
-	printf("}\n");
+	warm(n);
+	if (rate == 0)
+		closed(seconds);
+	double due = rate > 0 ? due_at(rate, seconds) : until, enough = until + DRAIN;
+	while (nidle < n && now() < enough)
+		turn(fmax(enough - now(), 0));
+	size_t late = 0;
+	for (int i = 0; i < n; i++)
+		if (callers[i].busy) {
+			count(&callers[i], now());
+			late++;
+		}
+	for (; due < until; due += 1 / rate) {
+		struct caller never = {.due = due};
+		count(&never, now());
+		late++;
+	}
+	say(seconds, late);
 	return 0;
 }

@@ -22,7 +22,7 @@ echo "== the store after SIGKILL, with a million events"
 ./bench/recovery
 echo "== an instance after SIGKILL of each process, and beside live runs"
 PINFOLD_BUILD=$build "$top/bench/service.py"
-echo "== a model call through the gateway, against the same call sent straight to the scripted model"
+echo "== a model call through the gateway, against nginx and the npm gateway before the same provider"
 "$top/bench/gateway.py"
 echo "== HTTP behind each web server, against a trivial libfcgi responder behind the same"
 PINFOLD_BUILD=$build "$top/bench/web.py"

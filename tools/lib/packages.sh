@@ -10,8 +10,8 @@ packages_bench="apache2-bin nginx wrk bubblewrap libsqlite3-dev liblmdb-dev"
 packages_check="psmisc apache2-bin nginx python3-pytest clang clang-format libclang-rt-14-dev cppcheck bubblewrap binutils iproute2 mandoc
 	shellcheck codespell spin chromium"
 packages_long="valgrind clang-tidy tcc libsqlite3-dev liblmdb-dev qemu-system-x86 mmdebstrap e2fsprogs debian-archive-keyring"
-# Some tests need npm packages: published cases, and what drives a browser. Any npm will do, not only Debian's.
-command -v npm >/dev/null || packages_check="$packages_check nodejs npm"
+# Some tests need npm packages: published cases, and what drives a browser; a bench, another gateway. Any npm will do, not only Debian's.
+command -v npm >/dev/null || packages_check="$packages_check nodejs npm" packages_bench="$packages_bench nodejs npm"
 
 # A package that starts a service when installed must not take port 80 from anybody here.
 packages_quietly() {
