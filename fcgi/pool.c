@@ -266,6 +266,13 @@ static void give_away(struct pool *p, struct worker *w, struct conn *c)
 	serve_stream(w, over ? -1 : fd);
 }
 
+void pool_more_time(struct pool *p, struct conn *c, unsigned ms)
+{
+	pthread_mutex_lock(&p->lock);
+	c->deadline += ms;
+	pthread_mutex_unlock(&p->lock);
+}
+
 void pool_adopt(struct pool *p, int fd)
 {
 	pthread_mutex_lock(&p->lock);

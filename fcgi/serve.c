@@ -111,6 +111,12 @@ static long read_body(void *ctx, void *p, size_t n)
 	return e == EAGAIN || e == EWOULDBLOCK || atomic_load(&b->worker->conn->overdue) != 0 ? BODY_LATE : BODY_BROKEN;
 }
 
+static void more_time(void *ctx, unsigned ms)
+{
+	const struct body_ctx *b = ctx;
+	pool_more_time(b->worker->pool, b->worker->conn, ms);
+}
+
 static bool peer_of(void *ctx, uid_t *uid, pid_t *pid)
 {
 	const struct body_ctx *b = ctx;
@@ -241,7 +247,7 @@ static bool answer(struct worker *w, struct conn *c, FCGX_Request *fr)
 	struct arrival in;
 	struct reply rp;
 	ingress_read(&w->ingress, &w->gate, &in);
-	in.body = (struct body_source){read_body, &body};
+	in.body = (struct body_source){read_body, &body, more_time};
 	in.peer = (struct peer_source){peer_of, &body};
 	in.streams = (struct stream_source){open_stream, w};
 	reply_init(&rp, reply_fcgi(&out), in.id);

@@ -3,6 +3,7 @@
  * keep. Never reads before dispatch() has authenticated the caller.
  */
 #include "handlers/body.h"
+#include "handlers/archive.h"
 #include "lib/lack.h"
 #include "lib/num.h"
 #include <string.h>
@@ -40,9 +41,9 @@ static bool type_is_json(const char *s)
 	return *skip_blank(s) == '\0';
 }
 
-/* -1: none was announced. -2: no number. Larger than a body may ever be counts as UINT32_MAX. */
-static int64_t announced(const char *s)
+int64_t body_announced(const struct arrival *in)
 {
+	const char *s = in->content_length;
 	if (s == NULL || *s == '\0')
 		return -1;
 	size_t n = strlen(s);
@@ -59,23 +60,38 @@ enum err body_admit(const struct arrival *in, const struct route *route)
 {
 	if (route->body == BODY_JSON && !type_is_json(in->content_type))
 		return ERR_JSON_REQUIRED;
+	if (route->body == BODY_ARCHIVE && archive_type(in->content_type) == ARCHIVE_NONE)
+		return ERR_ARCHIVE_REQUIRED;
 	const char *enc = in->content_encoding;
 	if (enc != NULL && *enc != '\0' && strcasecmp(enc, "identity") != 0)
 		return ERR_UNSUPPORTED_ENCODING;
-	int64_t n = announced(in->content_length);
+	int64_t n = body_announced(in);
 	if (n == -2)
 		return ERR_INVALID_REQUEST;
-	return n > (int64_t)route->body_limit ? ERR_REQUEST_TOO_LARGE : ERR_OK;
+	if (n <= (int64_t)route->body_limit)
+		return ERR_OK;
+	return route->body == BODY_ARCHIVE ? ERR_SOURCE_ARCHIVE_TOO_LARGE : ERR_REQUEST_TOO_LARGE;
+}
+
+/* The end of the stream is marked, so a chunked body is whole without a length. Any other needs one. */
+bool body_whole(const struct arrival *in, uint64_t came)
+{
+	int64_t want = body_announced(in);
+	return (want < 0 && in->chunked) || (want < 0 ? 0 : (uint64_t)want) == came;
+}
+
+enum err body_broke(long got)
+{
+	return got == BODY_LATE ? ERR_REQUEST_TIMEOUT : ERR_LENGTH_MISMATCH;
 }
 
 enum err body_read(const struct arrival *in, const struct route *route, struct buf *out)
 {
-	int64_t want = announced(in->content_length);
 	for (;;) {
 		uint8_t chunk[BODY_CHUNK];
 		long got = in->body.read(in->body.ctx, chunk, sizeof chunk);
 		if (got < 0)
-			return got == BODY_LATE ? ERR_REQUEST_TIMEOUT : ERR_LENGTH_MISMATCH;
+			return body_broke(got);
 		if (got == 0)
 			break;
 		if (out->n + (size_t)got > route->body_limit)
@@ -84,10 +100,7 @@ enum err body_read(const struct arrival *in, const struct route *route, struct b
 		if (buf_failed(out))
 			return lack_error();
 	}
-	/* The end of the stream is marked, so a chunked body is whole without a length. Any other needs one. */
-	if (want < 0 && in->chunked)
-		return ERR_OK;
-	return (want < 0 ? 0 : (uint64_t)want) == out->n ? ERR_OK : ERR_LENGTH_MISMATCH;
+	return body_whole(in, out->n) ? ERR_OK : ERR_LENGTH_MISMATCH;
 }
 
 enum err body_json(struct arena *a, const struct buf *body, const struct json **json, const char **why)

@@ -3,8 +3,15 @@
 #define HANDLERS_BODY_H
 #include "handlers/request.h"
 
-/* May the body be read at all? ERR_JSON_REQUIRED, ERR_UNSUPPORTED_ENCODING, ERR_REQUEST_TOO_LARGE,
- * ERR_INVALID_REQUEST (the announced length is no number), or ERR_OK. */
+/* The announced length. -1: there is none. -2: no number. Larger than a body may ever be counts as UINT32_MAX. */
+int64_t body_announced(const struct arrival *in);
+/* Is a body whose end came after so many bytes all that was announced? */
+bool body_whole(const struct arrival *in, uint64_t came);
+/* What a body is refused with that broke off, by what its source said. */
+enum err body_broke(long got);
+/* May the body be read at all? ERR_JSON_REQUIRED, ERR_ARCHIVE_REQUIRED, ERR_UNSUPPORTED_ENCODING,
+ * ERR_REQUEST_TOO_LARGE, ERR_SOURCE_ARCHIVE_TOO_LARGE, ERR_INVALID_REQUEST (the announced length is no number), or
+ * ERR_OK. */
 enum err body_admit(const struct arrival *in, const struct route *route);
 /* Reads it whole. ERR_REQUEST_TOO_LARGE at the first byte over the route's limit, ERR_LENGTH_MISMATCH when
  * it breaks off or has another length than announced. */

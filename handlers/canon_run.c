@@ -5,6 +5,7 @@
  */
 #include "handlers/canon_run.h"
 #include "gen/schema.h"
+#include "handlers/archive.h"
 #include "lib/num.h"
 #include "lib/path.h"
 #include "lib/schema.h"
@@ -74,11 +75,24 @@ static enum err take_agent(struct work *k)
 								   : at(k, ERR_ENV_CREDENTIALS_NOT_ALLOWED, "agent");
 }
 
+/* Files, or the source that is there in place of them; what is in a source is looked at when it is unpacked. */
+static enum err take_source(struct work *k)
+{
+	const struct json *source = json_get(k->body, "source"), *files = json_get(k->body, "files");
+	if (source == NULL)
+		return files != NULL ? ERR_OK : at(k, ERR_INVALID_FILES, "files");
+	if (files != NULL || !archive_id(source->text, k->out->source_sha))
+		return at(k, ERR_INVALID_SOURCE, "source");
+	k->out->source = source->text;
+	return ERR_OK;
+}
+
 static enum err take_files(struct work *k)
 {
 	struct canon_run *c = k->out;
+	const struct json *files = json_get(k->body, "files");
 	size_t total = 0;
-	for (const struct json *f = json_get(k->body, "files")->child; f != NULL; f = f->next) {
+	for (const struct json *f = files != NULL ? files->child : NULL; f != NULL; f = f->next) {
 		uint32_t i = c->nfiles;
 		const struct json *path = json_get(f, "path"), *content = json_get(f, "content");
 		if (i == CANON_FILES)
@@ -111,7 +125,7 @@ static enum err take_allowed(struct work *k)
 	struct canon_run *c = k->out;
 	for (const struct json *v = json_get(k->body, "allowedPaths")->child; v != NULL; v = v->next) {
 		uint32_t i = c->nallowed;
-		bool bound = false;
+		bool bound = c->source != NULL;
 		if (i == CANON_ALLOWED)
 			return at(k, ERR_INVALID_ALLOWED_PATHS, "allowedPaths");
 		if (!path_allow_valid(v->text, v->len))
@@ -243,9 +257,9 @@ static enum err take_permissions(struct work *k)
 enum err canon_run(const struct conf *conf, const struct conf_tenant *tenant, const struct json *body,
 		   struct canon_run *out, char field[CANON_FIELD])
 {
-	static enum err (*const steps[])(struct work *) = {take_instruction, take_profile,    take_agent,
-							   take_files,       take_allowed,    take_checks,
-							   take_limits,      take_permissions};
+	static enum err (*const steps[])(struct work *) = {take_instruction, take_profile, take_agent,
+							   take_source,      take_files,   take_allowed,
+							   take_checks,      take_limits,  take_permissions};
 	struct work k = {conf, tenant, body, out, field};
 	_Static_assert((int)CANON_FIELD >= (int)SCHEMA_FIELD, "a schema's field fits");
 	memset(out, 0, sizeof *out);

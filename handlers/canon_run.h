@@ -32,6 +32,8 @@ struct canon_run {
 		const char *content;
 		size_t n;
 	} files[CANON_FILES];
+	const char *source; /* its id; NULL: there are files */
+	uint8_t source_sha[32];
 	const char *allowed[CANON_ALLOWED];
 	const struct cf_tenant_check *checks[CANON_CHECKS];
 	struct canon_permission {

@@ -42,8 +42,12 @@ void canon_run_summary(const struct canon_run *run, struct buf *out)
 	for (uint32_t i = 0; i < run->nchecks; i++)
 		jw_kstrs(&w, NULL, run->checks[i]->argv, run->checks[i]->argv_n);
 	jw_close(&w, ']');
-	jw_kint(&w, "fileCount", run->nfiles);
-	put_files(&w, run);
+	if (run->source != NULL) {
+		jw_kstr(&w, "source", run->source);
+	} else {
+		jw_kint(&w, "fileCount", run->nfiles);
+		put_files(&w, run);
+	}
 	jw_key(&w, "limits");
 	jw_open(&w, '{');
 	jw_kint(&w, "maxSteps", run->max_steps);

@@ -11,6 +11,7 @@
  */
 #include "handlers/dispatch.h"
 #include "gen/routes.h"
+#include "handlers/archive.h"
 #include "handlers/authority.h"
 #include "handlers/body.h"
 #include "handlers/denied.h"
@@ -31,7 +32,7 @@ static bool take_body(struct request *rq, struct reply *rp)
 	if (rq->route->body == BODY_NONE)
 		return true;
 	enum err e = body_admit(rq->in, rq->route);
-	if (e == ERR_OK)
+	if (e == ERR_OK && rq->route->body != BODY_ARCHIVE)
 		e = body_read(rq->in, rq->route, &body);
 	if (e == ERR_OK && rq->route->body == BODY_JSON)
 		e = body_json(rq->arena, &body, &rq->json, &why);
@@ -43,14 +44,17 @@ static bool take_body(struct request *rq, struct reply *rp)
 	return false;
 }
 
-/* True: an argument whose name is runId has the shape of an id. */
-static bool ids_shaped(const struct route *route, const struct route_found *found)
+/* ERR_OK: an argument whose name is runId or sourceId has the shape of such an id. */
+static enum err ids_shaped(const struct route *route, const struct route_found *found)
 {
 	size_t i = 0;
-	for (const char *p = strchr(route->path, '{'); p != NULL && i < ROUTE_ARGS; p = strchr(p + 1, '{'), i++)
+	for (const char *p = strchr(route->path, '{'); p != NULL && i < ROUTE_ARGS; p = strchr(p + 1, '{'), i++) {
 		if (strncmp(p, "{runId}", 7) == 0 && !id_valid(found->arg[i]))
-			return false;
-	return true;
+			return ERR_RUN_NOT_FOUND;
+		if (strncmp(p, "{sourceId}", 10) == 0 && !archive_id(found->arg[i], NULL))
+			return ERR_SOURCE_NOT_FOUND;
+	}
+	return ERR_OK;
 }
 
 /* Does this route's handler ask stored with the proof, before it does anything? */
@@ -91,7 +95,7 @@ static bool prove(void *ctx, struct reply *rp)
 static enum err admit(struct request *rq, const struct route_found *found, const struct principal *who,
 		      const char **say)
 {
-	enum err e = ids_shaped(found->route, found) ? ERR_OK : ERR_RUN_NOT_FOUND;
+	enum err e = ids_shaped(found->route, found);
 	if (e == ERR_OK)
 		e = authority_permit(who, found->route, rq->in->vhost_tenant);
 	if (e != ERR_OK)

@@ -26,6 +26,8 @@ enum { BODY_BROKEN = -1, BODY_LATE = -2 };
 struct body_source {
 	long (*read)(void *ctx, void *p, size_t n);
 	void *ctx;
+	/* Of a large one: it comes along, so its deadline is so many milliseconds later. NULL: there is none. */
+	void (*more_time)(void *ctx, unsigned ms);
 };
 
 /* Whose process the connection is, by the kernel; a web server's, if all is well. False: it cannot be known. */

@@ -62,7 +62,7 @@ static enum err store_run(struct request *rq, struct reply *rp, const struct can
 	errno = 0;
 	canon_run_summary(run, &summary);
 	canon_run_title(run, &title);
-	if (buf_failed(&summary) || buf_cstr(&title) == NULL || !pack_upload(run, &upload) ||
+	if (buf_failed(&summary) || buf_cstr(&title) == NULL || (run->source == NULL && !pack_upload(run, &upload)) ||
 	    !conf_fingerprint(rq->conf, run->profile, route) || !conf_capability(run->agent, route, print))
 		return lack_error();
 	struct st_run_create m = {
@@ -84,6 +84,8 @@ static enum err store_run(struct request *rq, struct reply *rp, const struct can
 	    .request_id = rq->in->id,
 	    .title = buf_cstr(&title),
 	};
+	if (run->source != NULL)
+		m.source = (struct wire_bytes){run->source_sha, sizeof run->source_sha};
 	const int fds[] = {give(rq, &summary, "request", &m.request, &summary_made),
 			   give(rq, &upload, "upload", &m.upload, &upload_made)};
 	if (fds[0] < 0 || fds[1] < 0)
@@ -126,6 +128,10 @@ void handle_run_create(struct request *rq, struct reply *rp)
 	if (!reply_ready(rp, &b))
 		return;
 	e = store_run(rq, rp, run, id);
+	if (e == ERR_SOURCE_NOT_FOUND) {
+		reply_error(rp, e, "source", NULL);
+		return;
+	}
 	if (e != ERR_OK) {
 		reply_store_error(rp, e, rq->ask);
 		return;

@@ -93,8 +93,8 @@ static bool read_summary(int fd, char *text, size_t *n)
 /* The members of the request summary that a snapshot shows. */
 static bool put_request(struct request *rq, struct jw *w, struct wire_bytes given, int fd)
 {
-	static const char *const shown[] = {"instruction",  "modelProfile", "provider", "model",
-					    "allowedPaths", "checks",       "fileCount"};
+	static const char *const shown[] = {"instruction",  "modelProfile", "provider",  "model",
+					    "allowedPaths", "checks",       "fileCount", "source"};
 	own_free char *read = NULL;
 	const void *text = given.p;
 	size_t n = given.n;

@@ -15,6 +15,12 @@ bool digest_start(void);
 /* False with errno, of all three. */
 bool sha256(const void *p, size_t n, uint8_t out[SHA256_SIZE]);
 bool sha256_fd(int fd, uint8_t out[SHA256_SIZE], uint64_t *size); /* by pread from offset 0 */
+/* The same of what comes in parts. NULL or false with errno; end once, then only free. */
+struct sha256_run;
+struct sha256_run *sha256_begin(void);
+bool sha256_add(struct sha256_run *r, const void *p, size_t n);
+bool sha256_end(struct sha256_run *r, uint8_t out[SHA256_SIZE]);
+void sha256_free(struct sha256_run *r);
 bool hmac_sha256(const void *key, size_t keylen, const void *p, size_t n, uint8_t out[SHA256_SIZE]);
 void hex(const uint8_t *p, size_t n, char *out); /* 2n + 1 bytes, lower case */
 /* The n bytes that exactly len characters are, of either case. False: they are none. */

@@ -10,7 +10,8 @@
 
 enum route_method { METHOD_GET, METHOD_POST, METHOD_DELETE, METHOD_PUT, METHOD__COUNT };
 enum { ROUTE_NONE = 1, ROUTE_API = 2, ROUTE_DEVICE = 4, ROUTE_RUN = 8 }; /* principals */
-enum route_body { BODY_NONE, BODY_JSON, BODY_ANY };
+/* BODY_ARCHIVE: an archive's type, and its handler reads it, in parts. */
+enum route_body { BODY_NONE, BODY_JSON, BODY_ANY, BODY_ARCHIVE };
 enum { ROUTE_ARGS = 2 };
 
 struct request;

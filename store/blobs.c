@@ -23,6 +23,7 @@
 
 enum { NAME_LEN = 3 + 2 * BLOB_SHA };  /* ab/ and 64 hex digits */
 static const char temporary[] = "new"; /* one thread, so one name is enough */
+static const char incoming[] = "in";   /* where uploads are on their way */
 
 static void name_of(const uint8_t sha[BLOB_SHA], char name[NAME_LEN + 1])
 {
@@ -80,25 +81,52 @@ static uint8_t *slurp(int fd, uint64_t max, size_t *n, enum err *e)
 	return steal_ptr(p);
 }
 
-static enum err write_new(int dir, const uint8_t *p, size_t n, const char *name)
+/* Gives a file that is written the name of its digest. */
+static enum err give_name(int dir, int from, const char *had, const char *name)
 {
-	own_fd int fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return file_error("making a file");
 	char folder[3] = {name[0], name[1], 0};
-	if (!write_all(fd, p, n) || fsync(fd) != 0)
-		return file_error("writing a file");
 	bool made = mkdirat(dir, folder, 0700) == 0;
 	if (!made && errno != EEXIST)
 		return file_error("making a folder");
 	if (made && fsync(dir) != 0)
 		return file_error("writing a folder");
-	if (renameat(dir, temporary, dir, name) != 0)
+	if (renameat(from, had, dir, name) != 0)
 		return file_error("naming a file");
 	own_fd int sub = openat(dir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (sub < 0 || fsync(sub) != 0)
 		return file_error("writing a folder");
 	return ERR_OK;
+}
+
+static enum err write_new(int dir, const uint8_t *p, size_t n, const char *name)
+{
+	own_fd int fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return file_error("making a file");
+	if (!write_all(fd, p, n) || fsync(fd) != 0)
+		return file_error("writing a file");
+	return give_name(dir, dir, temporary, name);
+}
+
+/* Is its file there? Somebody's then, and durable since it was named. */
+static bool has_file(const struct blobs *b, const char *name, uint64_t size)
+{
+	struct stat st;
+	return fstatat(b->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	       (uint64_t)st.st_size == size;
+}
+
+enum err blob_adopt(struct txn *t, int from, const char *had, struct blob *blob)
+{
+	struct blobs *b = store_blobs(t->store);
+	char name[NAME_LEN + 1];
+	name_of(blob->sha, name);
+	if (has_file(b, name, blob->size))
+		return ERR_OK;
+	enum err e = give_name(b->dir, from, had, name);
+	/* It may have the name, and its folder not be written. */
+	blob->fresh = e == ERR_OK || faccessat(from, had, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+	return e;
 }
 
 enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out)
@@ -123,9 +151,8 @@ enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out)
 	}
 	char name[NAME_LEN + 1];
 	name_of(out->sha, name);
-	struct stat st;
-	if (fstatat(b->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == n)
-		return ERR_OK; /* somebody's already, and durable since it was named */
+	if (has_file(b, name, n))
+		return ERR_OK;
 	e = write_new(b->dir, p, n, name);
 	if (e != ERR_OK)
 		(void)unlinkat(b->dir, temporary, 0);
@@ -315,7 +342,13 @@ void blobs_open(struct blobs *b, int store_dir, struct txn *t)
 	b->empty = bundle_new("empty");
 	if (b->empty < 0 || !bundle_seal(b->empty))
 		fatal("cannot make a descriptor: %m");
+	if (mkdirat(b->dir, incoming, 0700) != 0 && errno != EEXIST)
+		fatal("cannot make the folder of uploads: %m");
+	b->in = openat(b->dir, incoming, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (b->in < 0)
+		fatal("cannot open the folder of uploads: %m");
 	unsigned removed = unlinkat(b->dir, temporary, 0) == 0 ? 1 : 0;
+	removed += sweep_folder(b, incoming, t);
 	for (unsigned i = 0; i < 256; i++) {
 		char folder[3];
 		(void)snprintf(folder, sizeof folder, "%02x", i);
@@ -328,5 +361,6 @@ void blobs_open(struct blobs *b, int store_dir, struct txn *t)
 void blobs_close(struct blobs *b)
 {
 	close(b->dir);
+	close(b->in);
 	close(b->empty);
 }

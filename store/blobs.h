@@ -1,5 +1,5 @@
 /*
- * Sources and artifacts, named by their SHA-256. The bytes of a small one are a record, durable with the
+ * Uploads, sources and artifacts, named by their SHA-256. The bytes of a small one are a record, durable with the
  * commit that names it; a larger one is a file below store/blobs, durable before that commit. Files that no
  * record names are swept at the next start.
  */
@@ -17,8 +17,10 @@ enum { BLOB_UPLOAD_MAX = 8 * 1000 * 1000, BLOB_MAX = 1500 * 1000, BLOB_SHA = 32 
 enum { BLOB_SMALL = 16000 };
 
 struct blobs {
-	int dir;   /* store/blobs */
-	int empty; /* a descriptor of nothing, for answers that need none */
+	int dir;          /* store/blobs */
+	int in;           /* store/blobs/in, of uploads on their way */
+	uint64_t uploads; /* since the start: each has a name of its own */
+	int empty;        /* a descriptor of nothing, for answers that need none */
 };
 
 struct blob {
@@ -39,6 +41,9 @@ void blobs_close(struct blobs *b);
 enum err blob_take(struct txn *t, int fd, uint64_t max, struct blob *out);
 /* A small one whose bytes came in the message, where they must stay until the transaction ends. */
 enum err blob_small(struct wire_bytes bytes, struct blob *out);
+/* A file named had in the folder from, durable and of blob's sha and size, becomes the blob's. Where there was one
+ * already, blob->fresh stays false and the file where it is. The errors of blob_take. */
+enum err blob_adopt(struct txn *t, int from, const char *had, struct blob *blob);
 /* Names the blob in this transaction: by this name of this run. */
 void blob_name(struct txn *t, const struct blob *b, const char *tenant, const char *run, const char *name);
 /* Takes a name away again. A blob without any goes: its records now, its file once that is durable. */

@@ -128,6 +128,8 @@ static void a_use(struct check *c, struct wire_bytes key, struct wire_bytes valu
 	blob.n = rec_key_blob(blob.p, sizeof blob.p, h);
 	if (!check_has(c, T_BLOB, &blob))
 		check_finding(c, "blob %s is used by %s/%s as \"%s\" and is not there", h, tenant, run, use);
+	if (check_source_use(c, h, tenant, run, use))
+		return;
 	if (!run_of(c, tenant, run, &r))
 		check_finding(c, "blob %s is used by %s/%s, which is no run", h, tenant, run);
 }
@@ -507,6 +509,8 @@ static check_row *const rows_of[T__COUNT] = {
     [T_PUSH_DUE] = check_push_due,
     [T_PUSH_BUDGET] = check_push_budget,
     [T_SPENT] = check_spent,
+    [T_SOURCE] = check_source,
+    [T_SOURCE_BY_USE] = check_source_by_use,
 };
 
 static bool one(void *with, struct wire_bytes key, struct wire_bytes value)

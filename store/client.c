@@ -6,6 +6,7 @@
 #include "lib/die.h"
 #include "lib/num.h"
 #include "store/server.h"
+#include "store/uploads.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -137,6 +138,7 @@ void clients_sweep(struct server *sv)
 			sv->nadmin--;
 		close(c->fd); /* leaves the epoll set by that */
 		wakes_free(&c->waiting);
+		upload_free(c->upload);
 		free(c);
 	}
 }

@@ -62,7 +62,9 @@ const char *const table_names[T__COUNT] = {"tenant",
 					   "push",
 					   "push_due",
 					   "push_budget",
-					   "spent"};
+					   "spent",
+					   "source",
+					   "source_by_use"};
 
 /* Berkeley DB repeats itself hundreds of times on a full disk; it calls back without our pointer,
  * hence the file-static budget: eight lines a minute. */
@@ -426,6 +428,12 @@ const struct cf_tenant *store_quotas(const struct store *s, const char *tenant)
 	static const struct cf_tenant none;
 	const struct conf_tenant *of = s->conf != NULL ? conf_tenant(s->conf, tenant) : NULL;
 	return of != NULL ? &of->t : &none;
+}
+
+uint64_t store_source_ms(const struct store *s)
+{
+	uint64_t hours = s->conf != NULL ? s->conf->global.source_hours : 0;
+	return (hours != 0 ? hours : 24) * 3600 * 1000;
 }
 
 const struct cf_agent *store_agent(const struct store *s, const char *name)

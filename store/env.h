@@ -65,6 +65,8 @@ struct cf_tenant;
 void store_conf(struct store *s, const struct conf *conf);
 /* The quotas of a tenant; of one that is not in the configuration all 0, which is no limit. */
 const struct cf_tenant *store_quotas(const struct store *s, const char *tenant);
+/* How long a source is kept from which no run is made, in milliseconds. */
+uint64_t store_source_ms(const struct store *s);
 struct cf_agent;
 /* An agent's profile; NULL: it is not in the configuration. */
 const struct cf_agent *store_agent(const struct store *s, const char *name);

@@ -1,5 +1,6 @@
 /* Runs as the public side sees them: create, look, list, cancel. */
 #include "gen/reasons.h"
+#include "lib/digest.h"
 #include "lib/json.h"
 #include "lib/names.h"
 #include "lib/num.h"
@@ -14,6 +15,7 @@
 #include "store/t_idempotency.h"
 #include "store/t_receipt.h"
 #include "store/t_run.h"
+#include "store/t_source.h"
 #include "store/t_tenant.h"
 #include "store/t_token.h"
 #include <errno.h>
@@ -50,8 +52,22 @@ static bool repeated(struct txn *t, const struct st_run_create *m, const struct 
 	return true;
 }
 
+/* Its upload is a source of its tenant, which has been used by this. */
+static enum err take_source(struct txn *t, const struct st_run_create *m, struct blob *upload)
+{
+	struct rec_source s;
+	char sha[SHA256_HEX];
+	hex(m->source.p, BLOB_SHA, sha);
+	if (!source_get(t, m->tenant, sha, &s))
+		return t->failed != ERR_OK ? t->failed : ERR_SOURCE_NOT_FOUND;
+	upload->size = s.size;
+	struct rec_source now = s;
+	source_put(t, m->tenant, sha, &s, &now);
+	return ERR_OK;
+}
+
 static enum err create(struct txn *t, const struct st_run_create *m, struct rec_run *r, const struct blob *request,
-		       const struct blob *upload, struct st_run_state *a)
+		       struct blob *upload, struct st_run_state *a)
 {
 	struct rec_run old;
 	enum err e;
@@ -69,6 +85,10 @@ static enum err create(struct txn *t, const struct st_run_create *m, struct rec_
 		return ERR_STORAGE_FULL;
 	if (m->max_queued != 0 && store_queued(t->store, m->tenant) >= m->max_queued)
 		return ERR_RUN_QUEUE_FULL;
+	if (r->archive)
+		e = take_source(t, m, upload);
+	if (r->archive && e != ERR_OK)
+		return e;
 	e = quota_run(t, m->tenant, request->size + upload->size);
 	if (e != ERR_OK)
 		return e;
@@ -119,13 +139,15 @@ static enum err op_run_create(struct txn *t, const struct st_run_create *m, int 
 		return ERR_UNAUTHORIZED;
 	if (!tenant_exists(t, m->tenant))
 		return ERR_TENANT_NOT_FOUND;
-	if (m->fingerprint.n != 32)
+	if (m->fingerprint.n != 32 || (m->source.n != 0 && m->source.n != BLOB_SHA))
 		return ERR_INVALID_REQUEST;
 	if (m->idempotency[0] != '\0' && !id_valid(m->idempotency))
 		return ERR_INVALID_IDEMPOTENCY_KEY;
 	struct blob request = {.fresh = false}, upload = {.fresh = false};
 	enum err e = take(t, m->request, fds[0], BLOB_MAX, &request);
-	if (e == ERR_OK)
+	if (e == ERR_OK && m->source.n > 0)
+		memcpy(upload.sha, m->source.p, BLOB_SHA);
+	else if (e == ERR_OK)
 		e = take(t, m->upload, fds[1], BLOB_UPLOAD_MAX, &upload);
 	if (e == ERR_OK) {
 		struct rec_run r = {.state = RUN_QUEUED,
@@ -145,7 +167,8 @@ static enum err op_run_create(struct txn *t, const struct st_run_create *m, int 
 				    .request_sha = {request.sha, BLOB_SHA},
 				    .upload_sha = {upload.sha, BLOB_SHA},
 				    .created_by = m->created_by,
-				    .title = m->title};
+				    .title = m->title,
+				    .archive = m->source.n > 0};
 		/* Ended here, not by ST_OP, so that files of a creation that failed go at once. */
 		e = txn_end(t, create(t, m, &r, &request, &upload, a));
 	}

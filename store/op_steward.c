@@ -29,7 +29,8 @@ static void work_answer(struct txn *t, struct st_run_work *a, const struct rec_r
 				  .wall_seconds = r->wall_seconds,
 				  .approval_wait_seconds = r->approval_wait_seconds,
 				  .max_requests = r->max_requests,
-				  .created_at = r->created_at};
+				  .created_at = r->created_at,
+				  .archive = r->archive};
 	out[0] = blob_read(t, r->request_sha);
 	out[1] = blob_read(t, r->upload_sha);
 }

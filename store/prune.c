@@ -9,12 +9,13 @@
 #include "store/t_event.h"
 #include "store/t_idempotency.h"
 #include "store/t_receipt.h"
+#include "store/t_source.h"
 #include "store/t_token.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { EVENTS = 500, TOKENS = 64, RECEIPTS = 64, PAUSE_MS = 20, ROUND_MS = 60000 };
+enum { EVENTS = 500, TOKENS = 64, RECEIPTS = 64, SOURCES = 8, PAUSE_MS = 20, ROUND_MS = 60000 };
 
 static const char by[] = "retention";
 
@@ -90,7 +91,7 @@ static bool next_tenant(void *with, struct wire_bytes key, struct wire_bytes val
 	return false;
 }
 
-/* Another tenant at each step, a few keys and receipts each. */
+/* Another tenant at each step, a few keys, sources and receipts each. */
 static bool prune_tenant(struct prune *p, struct txn *t, struct pruned *out)
 {
 	char before[STORE_ID];
@@ -105,6 +106,9 @@ static bool prune_tenant(struct prune *p, struct txn *t, struct pruned *out)
 		out->keys += (uint32_t)(had - t->adds.keys);
 		return true;
 	}
+	uint64_t unused = store_source_ms(t->store);
+	if (p->tenant[0] != '\0' && t->now > unused && sources_prune(t, p->tenant, t->now - unused, SOURCES) > 0)
+		return true;
 	if (p->tenant[0] != '\0' && p->keep.runs != 0 && t->now > p->keep.runs &&
 	    receipts_prune(t, p->tenant, t->now - p->keep.runs, RECEIPTS) > 0)
 		return true;

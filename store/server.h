@@ -48,7 +48,8 @@ struct st_from {
 	struct wake_list waiting;
 	uint8_t ready[PROFILES_BYTES]; /* what this gateway said with PROFILES_READY */
 	uint32_t nready;
-	uint8_t push_key[65]; /* what PUSH_READY said; begins with 0 where it did not */
+	struct upload *upload; /* on its way in; NULL: none */
+	uint8_t push_key[65];  /* what PUSH_READY said; begins with 0 where it did not */
 };
 
 struct answer {

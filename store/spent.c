@@ -166,9 +166,14 @@ enum err quota_run(struct txn *t, const char *tenant, uint64_t bytes)
 	/* A run that could ask no model would only fail. */
 	if (e == ERR_OK)
 		e = quota_call(t, tenant, 0);
-	if (e != ERR_OK || q->max_stored_bytes == 0 ||
-	    plus(store_stored(t->store, tenant), bytes) <= q->max_stored_bytes)
-		return e;
+	return e == ERR_OK ? quota_stored(t, tenant, bytes) : e;
+}
+
+enum err quota_stored(struct txn *t, const char *tenant, uint64_t bytes)
+{
+	const struct cf_tenant *q = store_quotas(t->store, tenant);
+	if (q->max_stored_bytes == 0 || plus(store_stored(t->store, tenant), bytes) <= q->max_stored_bytes)
+		return ERR_OK;
 	/* Nobody knows when something is deleted; retention looks each hour. */
 	t->retry_after = STORAGE_SECONDS;
 	return ERR_TENANT_STORAGE_FULL;

@@ -14,6 +14,8 @@ enum { SPENT_ENTRY = 16, SPENT_MINUTE = 32 * SPENT_ENTRY };
 enum spent { SPENT_RUNS, SPENT_REQUESTS, SPENT_TOKENS, SPENT__COUNT };
 /* One run of so many bytes more? ERR_OK or why not, with t->retry_after. */
 enum err quota_run(struct txn *t, const char *tenant, uint64_t bytes);
+/* So many bytes more that are stored? Likewise. */
+enum err quota_stored(struct txn *t, const char *tenant, uint64_t bytes);
 /* One model request more, which may cost so many tokens? */
 enum err quota_call(struct txn *t, const char *tenant, uint64_t tokens);
 /* How many tokens one run of this agent may use; 0: no limit. */

@@ -43,6 +43,8 @@ enum table {
 	T_PUSH_DUE,
 	T_PUSH_BUDGET,
 	T_SPENT,
+	T_SOURCE,
+	T_SOURCE_BY_USE,
 	T__COUNT
 };
 extern const char *const table_names[T__COUNT];

@@ -132,7 +132,7 @@ static enum err index_waiting(struct store *s)
 	return enter_rows(s, T_APPROVAL, waits, enter_waiting);
 }
 
-/* Forms 4 and 5: records that the form before cannot read, and nothing to be done to those there are. */
+/* Forms 4 to 6: records that the form before cannot read, and nothing to be done to those there are. */
 static enum err nothing(struct store *s)
 {
 	(void)s;
@@ -147,7 +147,8 @@ static const struct {
 } steps[] = {{2, "an index of runs that have ended", index_ended},
 	     {3, "an index of questions that wait", index_waiting},
 	     {4, "when a run's phase began", nothing},
-	     {5, "which runs get keys, and tokens that are reserved", nothing}};
+	     {5, "which runs get keys, and tokens that are reserved", nothing},
+	     {6, "sources, and runs whose upload is an archive", nothing}};
 
 static struct meta load(struct store *s)
 {

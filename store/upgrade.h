@@ -11,7 +11,7 @@
 struct store;
 struct txn;
 
-enum { SCHEMA = 5, META_ID = 16 };
+enum { SCHEMA = 6, META_ID = 16 };
 
 struct meta {
 	uint32_t schema;

@@ -105,7 +105,7 @@ function parameters(r, s, p, n, k, part, i, q) {
   while (match(p, /\{[a-zA-Z]+\}/)) {
     n = substr(p, RSTART + 1, RLENGTH - 2); p = substr(p, RSTART + RLENGTH)
     s = s (s != "" ? "," : "") "{\"name\":" quote(n) ",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":128" \
-      (n == "runId" ? ",\"pattern\":\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\"" : "") "}}"
+      (n == "runId" ? ",\"pattern\":\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\"" : n == "sourceId" ? ",\"pattern\":\"^[0-9a-f]{64}$\"" : "") "}}"
   }
   k = split(inputs[handler[r]], part, "\n")
   for (i = 1; i < k; i++) {
@@ -193,7 +193,10 @@ END {
     if (who[r] != "none") add_codes(h, "unauthorized,forbidden,tenant_mismatch,too_many_failures,store_unavailable")
     if (who[r] ~ /device/) add_codes(h, "device_expired,cross_origin_refused")
     if (path[r] ~ /\{runId\}/) add_codes(h, "run_not_found")
-    if (ctype[r] != "-") add_codes(h, "request_too_large,length_mismatch,request_timeout,unsupported_encoding")
+    if (path[r] ~ /\{sourceId\}/) add_codes(h, "source_not_found")
+    if (ctype[r] == "archive") add_codes(h, "archive_required,invalid_archive,source_archive_too_large")
+    else if (ctype[r] != "-") add_codes(h, "request_too_large")
+    if (ctype[r] != "-") add_codes(h, "length_mismatch,request_timeout,unsupported_encoding")
     if (ctype[r] == "application/json") add_codes(h, "json_required,invalid_json,invalid_json_object,unknown_field")
     if (h in bodies) add_codes(h, codes_of[h])
     if (own[h] != "") add_codes(h, own[h])
@@ -216,6 +219,7 @@ END {
         if (rights[q] != "-") printf "\"x-pinfold-right\":%s,", quote(rights[q])
         p = parameters(q); if (p != "") printf "\"parameters\":[%s],", p
         if (ctype[q] == "application/json") printf "\n\"requestBody\":{\"required\":true,\"description\":\"At most %d bytes.\",\"content\":{\"application/json\":{\"schema\":%s}}},", limit[q], ((h in bodies) ? schema("body " h, "", 1) : "{\"type\":\"object\"}")
+        if (ctype[q] == "archive") printf "\n\"requestBody\":{\"required\":true,\"description\":\"The archive, at most source.archiveBytes (GET /v1/limits).\",\"content\":{\"application/x-tar\":{},\"application/gzip\":{},\"application/zstd\":{}}},"
         printf "\n\"responses\":%s}", responses(h)
       }
       printf "}"
@@ -255,6 +259,7 @@ END {
         k = split(list[h], part, "\n")
         for (i = 1; i < k; i++) printf "| `%s` | %s | %s | %s |\n", part[i], type["body " h, part[i]], must["body " h, part[i]], range["body " h, part[i]]
       }
+      if (ctype[r] == "archive") print "\nBody: the archive, as `application/x-tar`, `application/gzip` or `application/zstd`, at most `source.archiveBytes` of `GET /v1/limits`."
       print "\n| status | content | headers | |\n| --- | --- | --- | --- |"
       for (st = 200; st < 600; st++) {
         if ((h, st, "shape") in answer) {

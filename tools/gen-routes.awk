@@ -30,8 +30,8 @@ BEGIN { FS = "\t"; n = 0 }
   if ($5 !~ /^(-|model|events|approvals)$/) die("unknown audience " $5)
   if ($1 == "internal" && $5 == "-") die("an internal route needs an audience")
   if ($1 == "public" && $5 != "-") die("a public route has no audience")
-  if ($6 !~ /^[0-9]+$/ || $6 > 16777216) die("bad body limit " $6)
-  if ($7 !~ /^(-|any|application\/json)$/) die("unknown content type " $7)
+  if ($6 !~ /^[0-9]+$/ || $6 > ($7 == "archive" ? 1000000000 : 16777216)) die("bad body limit " $6)
+  if ($7 !~ /^(-|any|archive|application\/json)$/) die("unknown content type " $7)
   if (($6 == 0) != ($7 == "-")) die("a body limit of 0 goes with the content type -, and no other")
   rights = ""
   if ($8 != "-") {
@@ -41,7 +41,7 @@ BEGIN { FS = "\t"; n = 0 }
   if ($9 !~ /^[a-z][a-z0-9_]*$/) die("bad handler " $9)
   side[n] = $1; method[n] = $2; path[n] = $3; principals[n] = who; handler[n] = $9; limit[n] = $6
   audience[n] = ($5 == "-" ? "-1" : "TOKEN_" toupper($5))
-  body[n] = ($7 == "-" ? "BODY_NONE" : $7 == "any" ? "BODY_ANY" : "BODY_JSON"); right[n] = (rights == "" ? "0" : rights)
+  body[n] = ($7 == "-" ? "BODY_NONE" : $7 == "any" ? "BODY_ANY" : $7 == "archive" ? "BODY_ARCHIVE" : "BODY_JSON"); right[n] = (rights == "" ? "0" : rights)
   n++
 }
 END {

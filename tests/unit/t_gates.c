@@ -144,14 +144,17 @@ static bool refused(unsigned status, const char *code)
 	return now.status == status && strcmp(now.code, code) == 0 && now.handler[0] == '\0';
 }
 
-/* The path with its names replaced. */
+static const char a_source[] = "00000000000000000000000000000000000000000000000000000000000000af";
+
+/* The path with its names replaced: a source's by the id of one, others by this. NULL: all by "!", which is no id. */
 static const char *filled(const char *path, const char *by)
 {
 	static char out[200];
 	size_t n = 0;
-	for (const char *p = path; *p != '\0' && n + strlen(by) + 2 < sizeof out; p++)
+	for (const char *p = path; *p != '\0' && n + sizeof a_source + 2 < sizeof out; p++)
 		if (*p == '{') {
-			n += (size_t)snprintf(out + n, sizeof out - n, "%s", by);
+			const char *name = strncmp(p, "{sourceId}", 10) == 0 ? a_source : by;
+			n += (size_t)snprintf(out + n, sizeof out - n, "%s", by != NULL ? name : "!");
 			p += strcspn(p, "}");
 		} else
 			out[n++] = *p;
@@ -212,15 +215,18 @@ static void callers(const struct row *r, struct call c)
 
 static void sizes(const struct row *r, struct call c)
 {
-	bool json = strcmp(r->type, "json") == 0;
-	for (int silent = 0; silent < 2; silent++) {
+	bool json = strcmp(r->type, "json") == 0, archive = strcmp(r->type, "archive") == 0;
+	const char *refusal = json ? "json_required" : "archive_required";
+	const char *large = archive ? "source_archive_too_large" : "request_too_large";
+	/* An archive's body is the handler's to read, and only what is announced is looked at before. */
+	for (int silent = 0; silent < 2 - archive; silent++) {
 		c.silent = silent;
 		c.size = r->limit;
 		ask(c);
 		check(strcmp(now.handler, r->handler) == 0, r->path, "a body of as many bytes as may be");
 		c.size = r->limit + 1;
 		ask(c);
-		check(refused(413, "request_too_large"), r->path, "a body of one byte more");
+		check(refused(413, large), r->path, "a body of one byte more");
 	}
 	static const char *const others[] = {NULL, "", "text/plain", "application/jsonx",
 					     "application/json; charset=latin1"};
@@ -229,11 +235,11 @@ static void sizes(const struct row *r, struct call c)
 		c.type = others[i];
 		c.size = r->limit;
 		ask(c);
-		check(json ? refused(415, "json_required") : strcmp(now.handler, r->handler) == 0, r->path,
+		check(json || archive ? refused(415, refusal) : strcmp(now.handler, r->handler) == 0, r->path,
 		      "another type");
 		c.size = r->limit + 1;
 		ask(c);
-		check(json ? refused(415, "json_required") : refused(413, "request_too_large"), r->path,
+		check(json || archive ? refused(415, refusal) : refused(413, "request_too_large"), r->path,
 		      "another type, too large");
 		c.kind = 0;
 		ask(c);
@@ -271,7 +277,9 @@ static void route(const struct row *r)
 	struct call c = {.method = r->method,
 			 .kind = strcmp(r->who, "device") == 0 ? PRINCIPAL_DEVICE : PRINCIPAL_API,
 			 .rights = RIGHT_APPROVE | RIGHT_METRICS,
-			 .type = strcmp(r->type, "none") == 0 ? NULL : "application/json",
+			 .type = strcmp(r->type, "none") == 0      ? NULL
+				 : strcmp(r->type, "archive") == 0 ? "application/zstd"
+								   : "application/json",
 			 .size = strcmp(r->type, "none") == 0 ? 0 : 10};
 	c.path = filled(r->path, "run-1");
 	callers(r, c);
@@ -279,9 +287,21 @@ static void route(const struct row *r)
 		sizes(r, c);
 	methods(r, c);
 	if (strstr(r->path, "{runId}") != NULL) {
-		c.path = filled(r->path, "!");
+		c.path = filled(r->path, NULL);
 		ask(c);
 		check(refused(404, "run_not_found"), r->path, "no id");
+	}
+	if (strstr(r->path, "{sourceId}") != NULL) {
+		const char *const none[] = {"!", "af",
+					    "00000000000000000000000000000000000000000000000000000000000000AF",
+					    "00000000000000000000000000000000000000000000000000000000000000af0"};
+		for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+			char path[220];
+			snprintf(path, sizeof path, "/v1/sources/%s", none[i]);
+			c.path = path;
+			ask(c);
+			check(refused(404, "source_not_found"), r->path, "no id");
+		}
 	}
 	char longer[220];
 	snprintf(longer, sizeof longer, "%s/x/y", filled(r->path, "run-1"));

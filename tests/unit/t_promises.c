@@ -257,8 +257,8 @@ static void errors(void)
 static void routes(const char *side, const struct route *r)
 {
 	static const char *const methods[METHOD__COUNT] = {"GET", "POST", "DELETE", "PUT"};
-	static const char *const bodies[] = {"none", "json", "any"}, *const audiences[] = {"model", "events",
-											   "approvals"};
+	static const char *const bodies[] = {"none", "json", "any", "archive"}, *const audiences[] = {"model", "events",
+												      "approvals"};
 	for (; r->path != NULL; r++) {
 		char *out = line(), who[64] = "";
 		if (r->principals & ROUTE_NONE)

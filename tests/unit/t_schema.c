@@ -48,7 +48,9 @@ static void t_run_create(void **state)
 	    {"{\"limits.maxSteps\":1}", ERR_UNKNOWN_FIELD, "limits.maxSteps"},
 	    {"{\"instruction\":null," F "," P "," C "}", ERR_INVALID_INSTRUCTION, "instruction"},
 	    {"{\"instruction\":\"\"," F "," P "," C "}", ERR_INVALID_INSTRUCTION, "instruction"},
-	    {"{" I "," P "," C "}", ERR_INVALID_FILES, "files"},
+	    /* Files or a source: which of them is not a bound of either. */
+	    {"{" I "," P "," C "}", ERR_OK, ""},
+	    {"{" I ",\"source\":7," P "," C "}", ERR_INVALID_SOURCE, "source"},
 	    {"{" I ",\"files\":[]," P "," C "}", ERR_INVALID_FILES, "files"},
 	    {"{" I ",\"files\":{}," P "," C "}", ERR_INVALID_FILES, "files"},
 	    {"{" I ",\"files\":[{\"path\":\"a\",\"content\":\"\"},7]," P "," C "}", ERR_INVALID_FILE, "files[1]"},

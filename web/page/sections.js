@@ -123,7 +123,7 @@ export function task(run) {
 	const long = run.request.instruction.length > 600;
 	const text = prose(run.request.instruction);
 	return panel("task-title", "Task", long ? el("details", {}, el("summary", {}, foreign(run.request.instruction.slice(0, 200)), "…"), text) : text,
-		el("p", {class: "meta"}, plural(run.request.fileCount, "file", "files"), " uploaded"));
+		el("p", {class: "meta"}, run.request.source ? "An archive" : plural(run.request.fileCount, "file", "files"), " uploaded"));
 }
 
 export function artifacts(data) {
