@@ -8,7 +8,7 @@
 #include "agent/events.h"
 #include "lib/json.h"
 
-enum { BRIDGE_NODES = 200000, BRIDGE_ARENA = 32 << 20, BRIDGE_SUMMARY = 4000, BRIDGE_ASK_CALLS = 64 };
+enum { BRIDGE_NODES = 200000, BRIDGE_ARENA = 32 << 20, BRIDGE_SUMMARY = 4000 };
 
 enum course { GOING, ENDED_WELL, ENDED_BADLY };
 
@@ -25,6 +25,7 @@ struct bridge {
 	char why[200];                 /* how it ended badly */
 	char said[BRIDGE_SUMMARY + 1]; /* the last that it said to people */
 	struct buf chunk;              /* of what it is saying */
+	unsigned strange;              /* what it asked in a row that nobody knows */
 	void *own;                     /* the dialect's */
 };
 
@@ -38,7 +39,8 @@ struct dialect {
 	/* The run shall end. */
 	void (*stop)(struct bridge *b);
 };
-extern const struct dialect dialect_acp, dialect_codex, dialect_claude, dialect_pi, dialect_opencode, dialect_copilot;
+extern const struct dialect dialect_acp, dialect_codex, dialect_codex_ask, dialect_claude, dialect_claude_ask,
+    dialect_pi, dialect_opencode, dialect_copilot;
 
 /* --- bridge/say.c: what the dialects have in common --------------------------------------------------------------- */
 /* A member's text, "" where it is none. */
@@ -54,6 +56,9 @@ void say_output(struct bridge *b, const char *id, const char *tool, bool ok, con
 void say_end(struct bridge *b, bool well, const char *why);
 /* One line to the agent. */
 bool say_line(struct bridge *b, struct buf *text);
+
+/* --- bridge/speak.c: a line of Claude Code that asks nothing --- */
+void claude_line(struct bridge *b, const struct json *root);
 
 /* --- bridge/permit.c ------------------------------------------------------------------------------------------------
  */

@@ -30,8 +30,9 @@
 
 enum { REQUEST_MAX = 1000000, RESPONSE_MAX = 60000, LOOK_MS = 200, GRACE_MS = 5000, NOT_FOUND = 127 };
 
-static const struct dialect *const dialects[] = {&dialect_acp, &dialect_codex,    &dialect_claude,
-						 &dialect_pi,  &dialect_opencode, &dialect_copilot};
+static const struct dialect *const dialects[] = {&dialect_acp,      &dialect_codex,      &dialect_codex_ask,
+						 &dialect_claude,   &dialect_claude_ask, &dialect_pi,
+						 &dialect_opencode, &dialect_copilot};
 
 static volatile sig_atomic_t stop_asked;
 
@@ -213,7 +214,8 @@ int main(int argc, char **argv)
 	}
 	b.dialect = argc > 3 && strcmp(argv[2], "--") == 0 ? dialect_find(argv[1]) : NULL;
 	if (b.dialect == NULL) {
-		log_error("usage: pinfold-bridge acp|codex|claude|pi|opencode|copilot -- PROGRAM [WORD...]");
+		log_error("usage: pinfold-bridge acp|codex|codex-ask|claude|claude-ask|pi|opencode|copilot -- PROGRAM "
+			  "[WORD...]");
 		return 2;
 	}
 	if (!undumpable())

@@ -51,9 +51,10 @@ static void claude_parts(struct bridge *b, const struct json *parts)
 	}
 }
 
-static void claude_line(struct bridge *b, const struct json *root)
+void claude_line(struct bridge *b, const struct json *root)
 {
 	const struct json *wrong = inner(root, "is_error");
+	const char *why = text_of(root, "result");
 
 	if (is(root, "type", "assistant"))
 		claude_parts(b, inner(root, "message.content"));
@@ -61,7 +62,8 @@ static void claude_line(struct bridge *b, const struct json *root)
 		 inner(root, "message.content")->type == JSON_ARRAY)
 		claude_parts(b, inner(root, "message.content"));
 	else if (is(root, "type", "result"))
-		say_end(b, wrong != NULL && wrong->type == JSON_BOOL && !wrong->truth, text_of(root, "result"));
+		say_end(b, wrong != NULL && wrong->type == JSON_BOOL && !wrong->truth,
+			*why != '\0' ? why : text_of(root, "subtype"));
 }
 
 /* pi --mode json: message_end, tool_execution_start, tool_execution_end, agent_end. */
