@@ -77,6 +77,7 @@ model_profile "canned-{name}" {{
 }}
 tenant "{name}" {{
 	model_profile = "canned-{name}"
+	extensions = {{".py", ".txt", ".json", ".toml", ".rules"}}
 }}
 '''
 
@@ -160,10 +161,10 @@ for op, (what, values) in enumerate([("HELLO", {"version": wire.STORE}), ("CAP_R
         except urllib.error.HTTPError as e:
             raise AssertionError(f"{method} {path}: {e.code} {e.read()[:300]}") from None
 
-    def start(self, agent, profile=None, **more):
+    def start(self, agent, profile=None, more_files={}, **more):
         """A run of the sample project for the tenant so called."""
         files = [{"path": n, "content": open(f"{TOP}/examples/calc/{n}").read()} for n in ("calc.py", "test_calc.py")] + [
-            {"path": n, "content": "\n"} for n in ("half.txt", "whole.txt")]
+            {"path": n, "content": "\n"} for n in ("half.txt", "whole.txt")] + [{"path": n, "content": c} for n, c in more_files.items()]
         body = {"instruction": "Mend the sum in calc.py.", "agent": profile or agent, "files": files, "allowedPaths": ["calc.py"],
                 "checks": [["python3", "-m", "unittest", "discover"]], **more}
         return json.loads(self.call(agent, "POST", "/v1/runs", body))["runId"]
