@@ -42,6 +42,22 @@ static bool read_quietly(struct doctor *d, int fd)
 	return good;
 }
 
+/* Settings that are good by themselves and undo each other. */
+static void together(struct doctor *d)
+{
+	const struct cf_global *g = &d->conf.global;
+
+	if (g->model_heartbeat_seconds > 0 && g->model_heartbeat_seconds >= g->model_idle_seconds) {
+		char where[900];
+		found(d, DOCTOR_WARN,
+		      "model_heartbeat_seconds (%u) is not less than model_idle_seconds (%u): no stream lives to see a "
+		      "sign of life",
+		      g->model_heartbeat_seconds, g->model_idle_seconds);
+		remedy(d, "make model_heartbeat_seconds less, in %s, then systemctl reload pinfold",
+		       doctor_where(where, NULL, "", "model_heartbeat_seconds"));
+	}
+}
+
 static void files(struct doctor *d)
 {
 	own_fd int fd = bundle_new("pinfold-conf");
@@ -61,6 +77,8 @@ static void files(struct doctor *d)
 	if (why != NULL)
 		found(d, DOCTOR_ERROR, "%s does not fit together: %s", place_dir(PLACE_SYSCONF), why);
 	else
+		together(d);
+	if (d->have_conf)
 		found(d, DOCTOR_OK, "%u tenants, %u model profiles, %u agents, %u providers", d->conf.ntenants,
 		      d->conf.nprofiles, d->conf.nagents, d->conf.nproviders);
 }

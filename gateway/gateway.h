@@ -74,6 +74,7 @@ struct app {
 	struct workers *workers;
 	struct upstream *upstream;
 	struct flights *flights;
+	struct beats *beats;
 	struct listeners *listeners;
 };
 
@@ -136,6 +137,10 @@ struct relay {
 	bool streams;           /* the box has something of the provider's */
 	bool paused;            /* the provider's side, until the box has read */
 	bool over, clean, drop; /* drop: what waits is not sent any more */
+	/* beat.c's own */
+	uint64_t said; /* timer_ms at which the box was last told anything */
+	struct gate_call *call;
+	struct relay *beat_next, **beat_back;
 };
 
 /* flight.c: a model call that is under way, and what ends it early */
@@ -325,6 +330,8 @@ bool relay_new(struct gate_call *call);
 void relay_free(struct gate_call *call);
 /* Bytes of the provider's. False: they are no such stream, call->relay->in.fault says why. */
 bool relay_take(struct gate_call *call, const void *p, size_t n);
+/* Something of our own between two events; the box has its status then. */
+void relay_say(struct gate_call *call, const char *text);
 void relay_end(struct gate_call *call);
 /* Queues the response. */
 struct MHD_Connection;
@@ -332,6 +339,11 @@ bool relay_reply(struct gate_call *call);
 /* Whether its client leaves meanwhile. */
 void http_watch(struct gate_call *call);
 void http_unwatch(struct gate_call *call);
+
+/* beat.c, by the loop: signs of life to a call's box, from now until the end, as its format and its terms want them. */
+struct beats *beats_new(struct app *app);
+void beat_begin(struct gate_call *call);
+void beat_end(struct relay *r);
 
 /* store_stay.c: keeps one connection of its own to the store, over which it says again and again which profiles can be
  * asked, and from which METRICS there tells that this process is up. */

@@ -93,6 +93,7 @@ static void load(struct app *app)
 	/* In this order in each turn: who ends, what comes of it, what is sent of that. */
 	calls_watch(app);
 	app->upstream = upstream_new(app);
+	app->beats = beats_new(app);
 	app->listeners = listeners_new(app);
 	store_stay_connected(path, app);
 }

@@ -6,6 +6,7 @@
  */
 #include "gateway/gateway.h"
 #include "gateway/stream_out.h"
+#include "lib/die.h"
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ bool relay_new(struct gate_call *call)
 	buf_init(&r->out, 2 * (size_t)call->terms->model_stream_bytes + STREAM_OUT_MAX);
 	buf_init(&r->last, STREAM_OUT_MAX);
 	call->relay = r;
+	beat_begin(call);
 	return true;
 }
 
@@ -36,11 +38,32 @@ void relay_free(struct gate_call *call)
 
 	if (!r)
 		return;
+	beat_end(r);
 	stream_in_free(&r->in);
 	buf_free(&r->out);
 	buf_free(&r->last);
 	free(r);
 	call->relay = NULL;
+}
+
+/* The box may have what is there. */
+static void send_on(struct gate_call *call, unsigned status)
+{
+	struct relay *r = call->relay;
+
+	r->said = timer_ms();
+	if (!r->begun) {
+		r->begun = true;
+		call->status = status;
+		call_event(call, CALL_EV_FIRST);
+	} else if (call->connection)
+		http_resume(call);
+}
+
+void relay_say(struct gate_call *call, const char *text)
+{
+	buf_adds(&call->relay->out, text);
+	send_on(call, 200);
 }
 
 bool relay_take(struct gate_call *call, const void *p, size_t n)
@@ -51,12 +74,7 @@ bool relay_take(struct gate_call *call, const void *p, size_t n)
 	r->paused = good && r->out.n - r->sent > HIGH;
 	if (r->out.n > r->sent) {
 		r->streams = true;
-		if (!r->begun) {
-			r->begun = true;
-			call->status = call->answer.status;
-			call_event(call, CALL_EV_FIRST);
-		} else if (call->connection)
-			http_resume(call);
+		send_on(call, call->answer.status);
 	}
 	return good;
 }

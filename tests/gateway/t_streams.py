@@ -55,13 +55,13 @@ CLIENTS = {"chat": t_frames.chat_client, "responses": t_frames.responses_client,
 
 class Upstream(Tap):
     """WHOLE, CUT, CLEAN (end in the middle), ERROR, BROKEN, PAGE, ONCE (the whole in one write), DRIP, HANG, MUCH, REFUSED.
-    Not streamed, GOOD is an answer of the format and HALF is one that is not over."""
+    LATE: all of it, and its status, after release(). KEYLESS: its key is refused. Not streamed, GOOD is an answer of the format and HALF is one that is not over."""
 
     def whole(self, c, text, name):
         answer = dict(ANSWERS[name])
         if "HALF" in text:
             answer = dict(answer, choices=[dict(answer["choices"][0], finish_reason=None)]) if name == "chat" else dict(answer, status=None, stop_reason=None)
-        while "HELD" in text and not self.gone.is_set():
+        while ("HELD" in text or "LATE" in text) and not self.gone.is_set():
             if not self.stays(c, 0.02):
                 return False
         body = json.dumps(answer).encode()
@@ -70,9 +70,15 @@ class Upstream(Tap):
 
     def answer(self, c, text):
         name = next((f for f in FORMATS if "(%s)" % f in text), None)
-        if "REFUSED" not in text and '"stream":true' not in text:
+        if not any(w in text for w in ("REFUSED", "KEYLESS")) and '"stream":true' not in text:
             return self.whole(c, text, name) if "GOOD" in text or "HALF" in text else super().answer(c, text)
         first, rest, error = FORMATS[name][3:]
+        while "LATE" in text and not self.gone.is_set():
+            if not self.stays(c, 0.02):
+                return False
+        if "KEYLESS" in text:
+            c.sendall(b"HTTP/1.1 401 No\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+            return True
         if "REFUSED" in text:
             body = b'{"error":{"message":"slow down"}}'
             c.sendall(b"HTTP/1.1 429 Too Many\r\nContent-Type: application/json\r\nRetry-After: 7\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
@@ -364,6 +370,60 @@ def silence(rig):
         same(run.shown()["used"], 3, name + ": each was a call")
 
 
+BEATS = {"chat": ": still there\n\n", "responses": ": still there\n\n", "messages": 'event: ping\ndata: {"type":"ping"}\n\n'}
+
+
+def beats(rig, tap):
+    """With a sign of life every second; all at once, as each waits."""
+    tap.gone.clear()
+    good = [(n, a, w) for n in FORMATS for a, w in (("open", "LATE WHOLE"), ("open", "HELD"), ("calm", "LATE GOOD"))]
+    bad = [(n, a, w) for n in FORMATS for a, w in (("open", "LATE REFUSED"), ("calm", "LATE REFUSED"), ("open", "LATE KEYLESS"), ("calm", "LATE KEYLESS"),
+                                                   ("open", "LATE CLEAN SHUT"), ("calm", "LATE HALF"))]
+    ended = [(n, "calm", "HANG " + how) for n in FORMATS for how in ("revoke", "close", "leave")]
+    open_now = {k: Stream(begin(rig, k[0], agent=k[1]), k[0], k[2], read=False) for k in good + bad + ended}
+    for (name, agent, what), s in open_now.items():
+        beat = BEATS[name].encode()
+        if what == "HELD":
+            check(s.until(b"PART"), "%s %s: it speaks first" % (name, what))
+        while s.raw.count(beat) < 2:
+            s.raw += s.s.recv(65536) or sys.exit("%s %s: it ended" % (name, what))
+        same((s.answer.status, s.answer.headers.get("content-type")), (200, "text/event-stream"), "%s %s: a sign of life, and again" % (name, what))
+    for name, agent, what in ended:
+        s, how = open_now[name, agent, what], what.split()[1]
+        if how == "leave":
+            s.s.close()
+        else:
+            rig.tell(*((how, s.run.id) if how == "close" else (how, s.run.tenant, s.run.id)))
+        check(wait_for(lambda: tap.lost(s.text)), "%s, %s: the provider is hung up on" % (name, how))
+        check(how == "leave" or not s.all().clean(), "%s, %s: it breaks off" % (name, how))
+    tap.release()
+    for name, agent, what in good:
+        s = open_now[name, agent, what].all()
+        check(s.clean(), "%s %s: and then all of it" % (name, what))
+        got, want = s.body().replace(BEATS[name], ""), "".join(FORMATS[name][3:5])
+        if agent == "open":
+            same([json.loads(l[6:]) for l in got.split("\n") if l.startswith("data: {")], [json.loads(l[6:]) for l in want.split("\n") if l.startswith("data: {")],
+                 "%s %s: the same events" % (name, what))
+        else:
+            same(CLIENTS[name](t_frames.events_of(got), False), {k: v for k, v in ANSWERS[name].items() if name != "chat" or k != "usage"}, name + ": the answer")
+        same(s.run.shown()["used"], 1, name + ": one call")
+    # Its status is settled: an error is the format's event, and no clean end.
+    for name, agent, what in bad:
+        s, stop = open_now[name, agent, what].all(), "KEYLESS" in what
+        check(not s.clean() and not s.waits, "%s %s: it breaks off" % (name, what))
+        if "SHUT" in what:
+            check("PART" in s.body() and "error" not in s.body(), "%s: of a stream that had begun there is what came of it" % name)
+            continue
+        (kind, e), = t_frames.events_of(s.body().replace(BEATS[name], ""))
+        if name == "responses":
+            same((kind, e["response"]["status"], e["response"]["error"]["code"] == "invalid_prompt"), ("response.failed", "failed", stop), what + ": %s" % e)
+            check("REFUSED" not in what or "try again in 7s" in e["response"]["error"]["message"], what + ": when to ask again: %s" % e)
+        else:
+            same((kind, isinstance(e["error"]["message"], str), e.get("type")), (None, True, None) if name == "chat" else ("error", True, "error"), what)
+            check(not stop or e["error"].get("code") == "provider_key_refused", what + ": %s" % e)
+    tap.gone.clear()
+
+
 def whole_limits(rig, tap):
     """A whole stream has at most 4 s and 150,000 bytes here."""
     run = begin(rig, "chat")
@@ -416,6 +476,12 @@ def main():
             rig = rig_of(top, tap, ("timeout", 2500), ("idle", 1), ("whole", 4, 150000))
             silence(rig)
             whole_limits(rig, tap)
+            rig.stop()
+        if not sys.argv[1:] or "beats" in sys.argv[1:]:
+            remove(top)
+            top = folder()
+            rig = rig_of(top, tap, ("timeout", 300000), ("idle", 300), ("beat", 1))
+            beats(rig, tap)
             rig.stop()
     finally:
         log = top + "/pinfold-gateway.log"

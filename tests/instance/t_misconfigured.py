@@ -48,6 +48,8 @@ FILES = (
      "config.files", "error", 'default.conf:{line nobody}: tenant x: there is no agent "nobody"', "config check"),
     ("an agent without program", "{profile}", lambda p, r: edit(p, "/opt/pinfold/pinfold-agent", "/opt/pinfold/nothing"),
      "config.agents", "error", "box/nothing", "profiles.d/default.conf:{line pinfold/nothing}"),
+    ("signs of life that come too late", "{conf}", lambda p, r: add(p, "model_heartbeat_seconds = 60"), "config.files", "warn", "is not less than model_idle_seconds",
+     "pinfold.conf:{line model_heartbeat_seconds}"),
     ("no configuration", "{conf}", lambda p, r: os.unlink(p), "config.files", "error", "pinfold.conf", "pinfold setup"),
     # what cannot be read
     ("a line that is no setting", "{conf}", lambda p, r: add(p, "nonsense = 1"), "config.files", "error", "pinfold.conf:{line nonsense}", "config check"),
