@@ -32,6 +32,13 @@ for text in README.md HACKING.md SECURITY.md CONTRIBUTING.md CHANGELOG.md docs/*
 		[ -e "$file" ] || wrong "$text: $file does not exist"
 	done
 done
+# Each configuration can be run by its name, and is a real one.
+for name in $(tools/ci list | awk '$2 != "part" { print $1 }'); do
+	grep -q "^ci_$name()" tools/ci || wrong "tools/ci: its list names $name, which it cannot run"
+done
+for name in $(sed -n 's/^ci_\([a-z0-9-]*\)().*/\1/p' tools/ci); do
+	tools/ci list | grep -q "^$name " || wrong "tools/ci: $name is not in its list, so that nobody can run it"
+done
 # Every route and every message is in the page that is about them.
 awk -F '\t' '/^(public|internal)/ { print $1, $2, $3 }' spec/routes.tab | {
 	while read -r side method path; do
