@@ -47,6 +47,10 @@ enum {
 
 /* Where a run is. The table in run.c says what each step waits for and what follows. */
 enum step {
+	STEP_SPAWN_UNPACK, /* of a run whose upload is an archive: these four come first */
+	STEP_UNPACK,
+	STEP_UNPACK_GONE,
+	STEP_TREE,
 	STEP_SPAWN_WORK,
 	STEP_WORK,
 	STEP_WORK_GONE,
@@ -101,9 +105,12 @@ struct run {
 	char model[129], profile[129];
 	uint32_t max_steps, wall_seconds;
 	struct request rq;
-	int upload_fd;         /* from the store */
+	int upload_fd;         /* from the store; what was made of it, where it was an archive */
+	bool archive;          /* it is, or was, one */
+	uint32_t source_files; /* of an archive, once it was unpacked. So is the next */
+	uint64_t source_bytes;
 	int bundle_fd;         /* what the next box gets; kept until it is SPAWNED */
-	int work_fd, check_fd; /* results */
+	int work_fd, check_fd; /* results; the box that unpacks is the first to have check_fd */
 	size_t check_at;       /* which check is next, or running */
 	bool comparing;        /* it runs on the upload alone, to count its tests: nothing it does fails the run */
 	struct judge judge;    /* pid 0: not running */

@@ -10,6 +10,7 @@
 #include "lib/place.h"
 #include "steward/proof.h"
 #include "steward/run.h"
+#include "steward/source.h"
 #include "steward/tell.h"
 #include <errno.h>
 #include <poll.h>
@@ -59,6 +60,8 @@ static void spawn(struct app *app, const struct run *r, enum box_kind kind, uint
 			      .workspace_bytes = r->agent->workspace_bytes,
 			      .workspace_inodes = r->agent->workspace_inodes,
 			      .agent = keys_of};
+	if (r->step == STEP_SPAWN_UNPACK && r->archive)
+		source_box(r, &m);
 	int fds[] = {upload, result};
 	send_packet(app, frame, sbx_put_spawn(frame, sizeof frame, 0, &m), fds, 2);
 }

@@ -19,6 +19,9 @@ struct judge_rules {
 	size_t nallow;
 	const char *const *extensions; /* of the tenant, such as ".py"; "*" is any */
 	size_t nextensions;
+	/* Of a source alone (source_tree.h): what it may come to, and where it must have room. */
+	uint32_t files, workspace_inodes;
+	uint64_t bytes, file_bytes, workspace_bytes;
 };
 
 /*
@@ -33,10 +36,12 @@ struct judge {
 	int pidfd; /* readable when the child has ended */
 	int out;   /* memfd of its frames */
 };
+/* What the child does: judge_decide, or source_tree. */
+typedef enum err (*judge_work)(int upload, int result, const struct judge_rules *rules, int out);
 /* Forks the child. forget is called in it before it reads anything: it wipes what the child must not
  * know. False with errno; then nothing is left behind. */
-bool judge_start(struct judge *j, int upload, int result, const struct judge_rules *rules, void (*forget)(void *),
-		 void *arg);
+bool judge_start(struct judge *j, judge_work work, int upload, int result, const struct judge_rules *rules,
+		 void (*forget)(void *), void *arg);
 /* Has it ended by itself? */
 bool judge_ended(const struct judge *j);
 /* Reaps (after killing, where it still runs). ERR_OK: it ended well, its frames may be read. ERR_RESOURCES_EXHAUSTED:

@@ -18,6 +18,7 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ enum { AT_UPLOAD = 3, AT_RESULT, AT_OUT, AT__END };
 /* What its exit code says; a sanitizer's or a death's is none of them. */
 enum { ENDED_WELL = 0, ENDED_BADLY = 1, ENDED_LACKING = 3 };
 enum { JUDGE_CPU_SECONDS = 15, JUDGE_MEMORY = 512 << 20, JUDGE_OUTPUT = 48 << 20 };
+enum { PER_CPU_SECOND = 16 << 20 };
 
 static bool place_fds(int upload, int result, int out)
 {
@@ -47,32 +49,45 @@ static bool limit(int what, rlim_t value)
 	return setrlimit((__rlimit_resource_t)what, &r) == 0;
 }
 
-/* What sanitizers need more of: time and space. */
+static uint64_t size_of(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* What sanitizers need more of: time and space. Both bundles are mapped. */
 static bool limit_more(void)
 {
+	uint64_t given = size_of(AT_UPLOAD) + size_of(AT_RESULT), seconds = JUDGE_CPU_SECONDS + given / PER_CPU_SECOND;
 #ifdef CONFINE_LESS
-	return limit(RLIMIT_CPU, 10 * JUDGE_CPU_SECONDS);
+	return limit(RLIMIT_CPU, 10 * seconds);
 #else
-	return limit(RLIMIT_CPU, JUDGE_CPU_SECONDS) && limit(RLIMIT_AS, JUDGE_MEMORY);
+	return limit(RLIMIT_CPU, seconds) && limit(RLIMIT_AS, JUDGE_MEMORY + given);
 #endif
 }
 
-static void child(pid_t parent, int upload, int result, const struct judge_rules *rules, int out,
+/* As much as a tree that is handed on, and what the judge says at most. */
+static bool limit_output(void)
+{
+	return limit(RLIMIT_FSIZE, JUDGE_OUTPUT + size_of(AT_RESULT));
+}
+
+static void child(pid_t parent, judge_work work, int upload, int result, const struct judge_rules *rules, int out,
 		  void (*forget)(void *), void *arg)
 {
 	if (forget != NULL)
 		forget(arg);
 	bool ok = signal(SIGTERM, SIG_DFL) != SIG_ERR && signal(SIGINT, SIG_DFL) != SIG_ERR &&
 		  place_fds(upload, result, out) && patch_init();
-	ok = ok && limit(RLIMIT_FSIZE, JUDGE_OUTPUT) && limit(RLIMIT_NOFILE, AT__END + 1 /* to be confined with */);
+	ok = ok && limit_output() && limit(RLIMIT_NOFILE, AT__END + 1 /* to be confined with */);
 	ok = ok && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
 	ok = ok && limit_more() && confine(CONFINE_JUDGE, NULL, 0);
-	enum err e = ok ? judge_decide(AT_UPLOAD, AT_RESULT, rules, AT_OUT) : ERR_RESOURCES_EXHAUSTED;
+	enum err e = ok ? work(AT_UPLOAD, AT_RESULT, rules, AT_OUT) : ERR_RESOURCES_EXHAUSTED;
 	_exit(e == ERR_OK ? ENDED_WELL : err_row(e)->retry ? ENDED_LACKING : ENDED_BADLY);
 }
 
-bool judge_start(struct judge *j, int upload, int result, const struct judge_rules *rules, void (*forget)(void *),
-		 void *arg)
+bool judge_start(struct judge *j, judge_work work, int upload, int result, const struct judge_rules *rules,
+		 void (*forget)(void *), void *arg)
 {
 	own_fd int out = bundle_new("judge");
 	if (out < 0)
@@ -82,7 +97,7 @@ bool judge_start(struct judge *j, int upload, int result, const struct judge_rul
 	if (pid < 0)
 		return false;
 	if (pid == 0)
-		child(parent, upload, result, rules, out, forget, arg);
+		child(parent, work, upload, result, rules, out, forget, arg);
 	int pidfd = pidfd_open(pid, 0);
 	if (pidfd < 0) {
 		int why = errno;

@@ -14,6 +14,7 @@
 #include "steward/pack.h"
 #include "steward/proof.h"
 #include "steward/run.h"
+#include "steward/source.h"
 #include "steward/tell.h"
 #include "steward/wait.h"
 #include <stdio.h>
@@ -27,10 +28,10 @@ int launch_result(void)
 	return bundle_new("result");
 }
 
-bool launch_seal(int fd)
+bool launch_seal(int fd, uint64_t more)
 {
 	struct stat st;
-	return fd >= 0 && bundle_seal(fd) && fstat(fd, &st) == 0 && st.st_size <= RESULT_BYTES;
+	return fd >= 0 && bundle_seal(fd) && fstat(fd, &st) == 0 && (uint64_t)st.st_size <= RESULT_BYTES + more;
 }
 
 void launch_forget(void *arg)
@@ -54,11 +55,11 @@ int launch_check_bundle(const struct run *r)
 	if (!r->comparing)
 		pack_changes(fd, r, &ok);
 	pack_check(fd, &r->rq.checks[r->check_at], r->agent, launch_check_seconds(r), &ok);
-	pack_go(fd, BOX_CHECK, &ok);
+	pack_go(fd, r, BOX_CHECK, &ok);
 	return ok && bundle_seal(fd) ? steal_fd(&fd) : -1;
 }
 
-static int work_bundle(const struct app *app, const struct run *r)
+int launch_work_bundle(const struct app *app, const struct run *r)
 {
 	own_fd int fd = bundle_new("upload");
 	bool ok = fd >= 0;
@@ -68,7 +69,7 @@ static int work_bundle(const struct app *app, const struct run *r)
 	pack_files(fd, r, app->conf->global.gateway_port, &ok);
 	pack_keys(fd, r->agent, NULL, !proof_odd(app, r->agent->name), &ok);
 	pack_agent(fd, r, app->conf->global.gateway_port, &ok);
-	pack_go(fd, BOX_WORK, &ok);
+	pack_go(fd, r, BOX_WORK, &ok);
 	return ok && bundle_seal(fd) ? steal_fd(&fd) : -1;
 }
 
@@ -90,7 +91,7 @@ static enum err prepare(struct app *app, struct run *r, int request_fd, const ch
 	if (e != ERR_OK)
 		return e;
 	errno = 0;
-	r->bundle_fd = work_bundle(app, r);
+	r->bundle_fd = r->archive ? source_bundle(r) : launch_work_bundle(app, r);
 	return r->bundle_fd < 0 ? lack_error() : ERR_OK;
 }
 
@@ -130,6 +131,7 @@ static void start(struct app *app, struct waiting *w)
 	r->upload_fd = fds[1];
 	snprintf(r->model, sizeof r->model, "%s", work.model);
 	snprintf(r->profile, sizeof r->profile, "%s", work.profile);
+	r->archive = work.archive;
 	r->max_steps = work.max_steps;
 	r->wall_seconds = work.wall_seconds;
 	r->wait_left = wait_most(work.approval_wait_seconds);

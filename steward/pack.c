@@ -30,7 +30,8 @@ void pack_sources(int out, int upload, bool *ok)
 		return;
 	}
 	while (*ok && (got = bundle_next(&b, &frame, &n)) > 0) {
-		bool source = wire_peek(frame, n, &number, &op) && (number == BN_SOURCE || number == BN_SOURCE_END);
+		bool source = wire_peek(frame, n, &number, &op) &&
+			      (number == BN_SOURCE || number == BN_PROGRAM || number == BN_SOURCE_END);
 		*ok = source && bundle_add(out, frame, n);
 	}
 	*ok = *ok && got == 0 && number == BN_SOURCE_END;
@@ -264,12 +265,13 @@ void pack_check(int out, const struct request_check *c, const struct cf_agent *a
 	add(out, frame, bn_put_check(frame, sizeof frame, 0, &m), ok);
 }
 
-void pack_go(int out, enum box_kind kind, bool *ok)
+void pack_go(int out, const struct run *r, enum box_kind kind, bool *ok)
 {
 	uint8_t frame[BN_MAX_GO];
+	/* Twice: of each file there may be a compiled one. */
 	struct bn_go m = {.kind = (uint8_t)kind,
-			  .max_files = COLLECT_FILES,
-			  .max_bytes = COLLECT_BYTES,
-			  .max_file_bytes = COLLECT_FILE_BYTES};
+			  .max_files = COLLECT_FILES + 2 * r->source_files,
+			  .max_bytes = COLLECT_BYTES + 2 * r->source_bytes,
+			  .max_file_bytes = r->archive ? LIMIT_SOURCE_FILE_BYTES : COLLECT_FILE_BYTES};
 	add(out, frame, bn_put_go(frame, sizeof frame, 0, &m), ok);
 }

@@ -23,5 +23,7 @@ void pack_agent(int out, const struct run *r, unsigned gateway_port, bool *ok);
 /* REMOVED... CHANGED... from the judge's frames. */
 void pack_changes(int out, const struct run *r, bool *ok);
 void pack_check(int out, const struct request_check *c, const struct cf_agent *agent, uint32_t seconds, bool *ok);
-void pack_go(int out, enum box_kind kind, bool *ok);
+/* GO of a work or check box; what may be collected grows with the upload of a run that has a source. */
+void pack_go(int out, const struct run *r, enum box_kind kind, bool *ok);
+enum { PACK_UNPACK = 3 }; /* GO.kind of the third kind of box (source.c), which is a check box to sandboxd */
 #endif

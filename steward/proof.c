@@ -146,7 +146,7 @@ static int bundle(const struct app *app, struct proving *p, const struct cf_agen
 	bool ok = fd >= 0 && bundle_add(fd, frame, n) && bundle_add(fd, request, rn);
 	pack_keys(fd, a, &key, false, &ok);
 	pack_agent(fd, p->probe, app->conf->global.gateway_port, &ok);
-	pack_go(fd, BOX_WORK, &ok);
+	pack_go(fd, p->probe, BOX_WORK, &ok);
 	p->probe->agent = a;
 	return ok && bundle_seal(fd) ? steal_fd(&fd) : -1;
 }
@@ -281,7 +281,7 @@ static void ended(struct app *app, struct proving *p)
 	struct bundle b = {0};
 	struct bn_ran m;
 	const char *why = "its sandbox did not work";
-	if (launch_seal(p->probe->work_fd) && bundle_open(&b, p->probe->work_fd, BN_MAXFRAME)) {
+	if (launch_seal(p->probe->work_fd, 0) && bundle_open(&b, p->probe->work_fd, BN_MAXFRAME)) {
 		while (bundle_next(&b, &frame, &n) > 0)
 			if (wire_peek(frame, n, &number, &op) && number == BN_RAN && bn_get_ran(frame, n, &m)) {
 				why = judge(p, &app->conf->agents[p->at], &m);

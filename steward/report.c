@@ -6,6 +6,7 @@
 #include "lib/lack.h"
 #include "lib/text.h"
 #include "steward/flags.h"
+#include "steward/tree.h"
 #include "steward/verdict.h"
 #include <errno.h>
 #include <stdio.h>
@@ -51,32 +52,55 @@ static const struct run_change *change_of(const struct run *r, const char *path)
 	return NULL;
 }
 
+/* Has the upload's file of this path a place in the list? Of a source, which has thousands, those alone that were
+ * changed, as they came. */
+static bool listed(const struct run *r, const char *path, bool result)
+{
+	bool changed = change_of(r, path) != NULL;
+	return r->archive ? changed && !result : !(changed && result);
+}
+
 /* The upload's files; with result, those of them that are left as they were. */
 static void put_uploaded(struct jw *w, const struct run *r, bool result)
 {
 	struct bundle b;
 	const uint8_t *frame;
 	size_t n;
-	uint16_t number;
-	uint64_t op;
 	struct bn_source s;
 	uint8_t sha[32];
+	bool executable;
 	int got = 0;
-	if (!bundle_open(&b, r->upload_fd, BN_MAXFRAME))
+	if ((r->archive && (result || r->nchanges == 0)) || !bundle_open(&b, r->upload_fd, BN_MAXFRAME))
 		return;
 	errno = 0;
 	while (!buf_failed(w->b) && (got = bundle_next(&b, &frame, &n)) > 0) {
-		if (!wire_peek(frame, n, &number, &op) || number != BN_SOURCE || !bn_get_source(frame, n, &s))
+		if (!tree_source(frame, n, &s, &executable) || !listed(r, s.path, result))
 			continue;
 		if (!sha256(s.content.p, s.content.n, sha))
 			buf_fail(w->b, errno);
-		else if (!(result && change_of(r, s.path) != NULL))
-			put_file(w, s.path, s.content.n, sha, false);
+		else
+			put_file(w, s.path, s.content.n, sha, executable);
 	}
 	/* A list that is short for want of memory must not look whole. */
 	if (got < 0 && lack())
 		buf_fail(w->b, errno);
 	bundle_close(&b);
+}
+
+/* What the archive came to, where it was one. */
+static void put_source(struct jw *w, const struct run *r)
+{
+	if (!r->archive)
+		return;
+	jw_key(w, "source");
+	jw_open(w, '{');
+	jw_kint(w, "files", r->source_files);
+	jw_kint(w, "bytes", (int64_t)r->source_bytes);
+	if (r->source_files == 0) {
+		jw_key(w, "path");
+		jw_buf(w, &r->field);
+	}
+	jw_close(w, '}');
 }
 
 void report_checkpoint(struct buf *out, const struct run *r)
@@ -86,6 +110,7 @@ void report_checkpoint(struct buf *out, const struct run *r)
 	jw_open(&w, '{');
 	jw_kint(&w, "version", 1);
 	jw_kstr(&w, "runId", r->run);
+	put_source(&w, r);
 	jw_key(&w, "base");
 	jw_open(&w, '[');
 	put_uploaded(&w, r, false);
@@ -257,6 +282,7 @@ void report_result(struct buf *out, const struct run *r)
 	if (r->exited)
 		jw_kint(&w, "exitCode", r->exit_code);
 	jw_close(&w, '}');
+	put_source(&w, r);
 	put_raw(&w, "changedFiles", report_changes, r);
 	jw_key(&w, "judged");
 	jw_open(&w, '{');

@@ -2,8 +2,13 @@
  * The course of a run. Durable first (RUN_START was committed), box second, terminal state last; every
  * wait has an end, and every way out leads through settle.c.
  *
+ *   SPAWN_UNPACK -> UNPACK -> UNPACK_GONE -> TREE
+ *          .--- a run whose upload is an archive --'
  *   SPAWN_WORK -> WORK -> WORK_GONE -> JUDGE -> SPAWN_CHECK -> CHECK -> CHECK_GONE -> SETTLE
  *   ORPHAN -----------------------------------------^-- the next check --'------------^
+ *
+ * An archive is unpacked in a box of its own, which is gone before the run's own is made (source.h). Whatever happens
+ * until then costs the run nothing: no token was minted, its wall time has not begun, nothing was asked of a model.
  *
  * Each check has a box of its own: a check may execute what the agent wrote, and that must not be able to
  * prepare the tree for the next one. A check that passed although there is reason for doubt (flags.h) runs once
@@ -23,6 +28,7 @@
 #include "steward/launch.h"
 #include "steward/proof.h"
 #include "steward/settle.h"
+#include "steward/source.h"
 #include "steward/tell.h"
 #include "steward/verdict.h"
 #include "steward/wait.h"
@@ -34,23 +40,31 @@ struct step_row {
 	const char *name;
 	uint64_t wait;      /* ms; 0: computed on entry */
 	enum box_kind kind; /* the box it is about */
+	enum step gone;     /* where that box is waited for; 0: it is not to be ended from here */
 	int cancel_grace;   /* of the KILL that a cancel sends; -1: none */
 	enum err late;      /* what a missed deadline means */
 	enum reason reason; /* REASON__COUNT: a box that is not gone */
 };
 
 static const struct step_row steps[STEP__COUNT] = {
-    [STEP_SPAWN_WORK] = {"spawn-work", WAIT_ANSWER, BOX_WORK, CANCEL_GRACE, ERR_SANDBOX_SPAWN_FAILED,
+    [STEP_SPAWN_UNPACK] = {"spawn-unpack", WAIT_ANSWER, BOX_CHECK, STEP_UNPACK_GONE, 0, ERR_SANDBOX_SPAWN_FAILED,
+			   REASON_SANDBOX_SPAWN_FAILED},
+    [STEP_UNPACK] = {"unpack", SOURCE_WORK + WAIT_BACKSTOP, BOX_CHECK, STEP_UNPACK_GONE, 0, ERR_SANDBOX_SETUP_FAILED,
+		     REASON_SANDBOX_SETUP_FAILED},
+    [STEP_UNPACK_GONE] = {"unpack-gone", WAIT_GONE, BOX_CHECK, 0, -1, ERR_SANDBOX_CLEANUP_FAILED, REASON__COUNT},
+    [STEP_TREE] = {"tree", WAIT_JUDGE, 0, 0, -1, ERR_SANDBOX_RESULT_INVALID, REASON_JUDGE_FAILED},
+    [STEP_SPAWN_WORK] = {"spawn-work", WAIT_ANSWER, BOX_WORK, STEP_WORK_GONE, CANCEL_GRACE, ERR_SANDBOX_SPAWN_FAILED,
 			 REASON_SANDBOX_SPAWN_FAILED},
-    [STEP_WORK] = {"work", 0, BOX_WORK, CANCEL_GRACE, ERR_WALL_TIME_EXCEEDED, REASON_WALL_TIME_EXCEEDED},
-    [STEP_WORK_GONE] = {"work-gone", WAIT_GONE, BOX_WORK, -1, ERR_SANDBOX_CLEANUP_FAILED, REASON__COUNT},
-    [STEP_JUDGE] = {"judge", WAIT_JUDGE, 0, -1, ERR_SANDBOX_RESULT_INVALID, REASON_JUDGE_FAILED},
-    [STEP_SPAWN_CHECK] = {"spawn-check", WAIT_ANSWER, BOX_CHECK, 0, ERR_SANDBOX_SPAWN_FAILED,
+    [STEP_WORK] = {"work", 0, BOX_WORK, STEP_WORK_GONE, CANCEL_GRACE, ERR_WALL_TIME_EXCEEDED,
+		   REASON_WALL_TIME_EXCEEDED},
+    [STEP_WORK_GONE] = {"work-gone", WAIT_GONE, BOX_WORK, 0, -1, ERR_SANDBOX_CLEANUP_FAILED, REASON__COUNT},
+    [STEP_JUDGE] = {"judge", WAIT_JUDGE, 0, 0, -1, ERR_SANDBOX_RESULT_INVALID, REASON_JUDGE_FAILED},
+    [STEP_SPAWN_CHECK] = {"spawn-check", WAIT_ANSWER, BOX_CHECK, STEP_CHECK_GONE, 0, ERR_SANDBOX_SPAWN_FAILED,
 			  REASON_SANDBOX_SPAWN_FAILED},
-    [STEP_CHECK] = {"check", 0, BOX_CHECK, 0, ERR_SANDBOX_RESULT_INVALID, REASON_CHECK_NOT_RUN},
-    [STEP_CHECK_GONE] = {"check-gone", WAIT_GONE, BOX_CHECK, -1, ERR_SANDBOX_CLEANUP_FAILED, REASON__COUNT},
-    [STEP_ORPHAN] = {"orphan", WAIT_GONE, 0, -1, ERR_SANDBOX_CLEANUP_FAILED, REASON__COUNT},
-    [STEP_SETTLE] = {"settle", 0, 0, -1, ERR_OK, REASON__COUNT},
+    [STEP_CHECK] = {"check", 0, BOX_CHECK, STEP_CHECK_GONE, 0, ERR_SANDBOX_RESULT_INVALID, REASON_CHECK_NOT_RUN},
+    [STEP_CHECK_GONE] = {"check-gone", WAIT_GONE, BOX_CHECK, 0, -1, ERR_SANDBOX_CLEANUP_FAILED, REASON__COUNT},
+    [STEP_ORPHAN] = {"orphan", WAIT_GONE, 0, 0, -1, ERR_SANDBOX_CLEANUP_FAILED, REASON__COUNT},
+    [STEP_SETTLE] = {"settle", 0, 0, 0, -1, ERR_OK, REASON__COUNT},
 };
 
 /* --- life and death of the record ------------------------------------------------------------ */
@@ -138,7 +152,7 @@ static void enter(struct run *r, enum step step, uint64_t wait)
 	uint64_t now = timer_ms();
 	r->step = step;
 	r->again = 0;
-	if (step != STEP_SPAWN_WORK && step != STEP_WORK) {
+	if (step > STEP_WORK) {
 		r->renew_at = 0;
 		wait_forget(r);
 	}
@@ -146,6 +160,17 @@ static void enter(struct run *r, enum step step, uint64_t wait)
 	/* A cancelled run ends within its own bound, whatever the step would allow. */
 	if (r->cancelled && r->deadline > r->cancel_at + WAIT_CANCEL)
 		r->deadline = r->cancel_at + WAIT_CANCEL > now ? r->cancel_at + WAIT_CANCEL : now;
+}
+
+/* Its box was asked for, and is not known to be there; or it may be alive. */
+static bool spawning(const struct run *r)
+{
+	return r->step == STEP_SPAWN_UNPACK || r->step == STEP_SPAWN_WORK || r->step == STEP_SPAWN_CHECK;
+}
+
+static bool alive(const struct run *r)
+{
+	return steps[r->step].gone != 0;
 }
 
 static unsigned bit(enum box_kind kind)
@@ -183,13 +208,15 @@ static void spawn(struct app *app, struct run *r)
 	if (kind == BOX_WORK && unproven(app, r))
 		return;
 	/* sandboxd keeps no account of waiting: it is told the most that there can be. */
-	uint32_t wall = BACKSTOP_SECONDS + (kind == BOX_WORK ? r->wall_seconds + (uint32_t)(r->wait_left / 1000)
-							     : launch_check_seconds(r));
+	uint32_t wall = BACKSTOP_SECONDS + (r->step == STEP_SPAWN_UNPACK ? SOURCE_WORK / 1000
+					    : kind == BOX_WORK ? r->wall_seconds + (uint32_t)(r->wait_left / 1000)
+							       : launch_check_seconds(r));
 	int *result = kind == BOX_WORK ? &r->work_fd : &r->check_fd;
 	if (*result < 0)
 		*result = launch_result();
 	if (*result < 0) {
-		lacks(app, r, "a file for its result", kind == BOX_WORK ? REASON_NOT_STARTED : REASON_CHECK_NOT_RUN);
+		lacks(app, r, "a file for its result",
+		      r->step == STEP_SPAWN_CHECK ? REASON_CHECK_NOT_RUN : REASON_NOT_STARTED);
 		return;
 	}
 	r->boxes |= bit(kind);
@@ -204,11 +231,41 @@ static void spawn(struct app *app, struct run *r)
 
 void run_begin(struct app *app, struct run *r)
 {
-	enter(r, STEP_SPAWN_WORK, 0);
+	enter(r, r->archive ? STEP_SPAWN_UNPACK : STEP_SPAWN_WORK, 0);
 	r->spawn_until = timer_ms() + WAIT_CAPACITY;
 	r->renew_at = r->agent->token_wire ? timer_ms() + RENEW : 0;
 	tell_phase(app, r, PHASE_STAGING);
 	spawn(app, r);
+}
+
+/* The archive is an upload now. The capability's life began when the run did, and is to be the run's own. */
+static void begin_work(struct app *app, struct run *r)
+{
+	errno = 0;
+	r->bundle_fd = launch_work_bundle(app, r);
+	if (r->bundle_fd < 0) {
+		lacks(app, r, "the upload", REASON_NOT_STARTED);
+		return;
+	}
+	enter(r, STEP_SPAWN_WORK, 0);
+	r->spawn_until = timer_ms() + WAIT_CAPACITY;
+	bool told = tell_renew(app, r);
+	r->renew_at = told && !r->agent->token_wire ? 0 : timer_ms() + (told ? RENEW : RENEW_RETRY);
+	spawn(app, r);
+}
+
+static void begin_tree(struct app *app, struct run *r)
+{
+	if (!launch_seal(r->check_fd, UINT32_MAX)) {
+		run_fail(r, ERR_SANDBOX_RESULT_INVALID, REASON_SANDBOX_RESULT_INVALID);
+		run_settle(app, r);
+	} else if (r->cancelled || r->cleanup_failed || r->error != ERR_OK) {
+		run_settle(app, r);
+	} else if (!source_judge(app, r)) {
+		lacks(app, r, "the child that looks at its source", REASON_JUDGE_FAILED);
+	} else {
+		enter(r, STEP_TREE, source_slow(r->check_fd, -1));
+	}
 }
 
 void run_adopt(struct app *app, struct run *r)
@@ -243,16 +300,16 @@ static void begin_judge(struct app *app, struct run *r)
 				    .extensions = r->conf_tenant->t.extensions,
 				    .nextensions = r->conf_tenant->t.extensions_n};
 	verdict_agent(app, r);
-	if (!launch_seal(r->work_fd)) {
+	if (!launch_seal(r->work_fd, 3 * r->source_bytes)) {
 		run_fail(r, ERR_SANDBOX_RESULT_INVALID, REASON_SANDBOX_RESULT_INVALID);
 		run_settle(app, r);
 		return;
 	}
-	if (!judge_start(&r->judge, r->upload_fd, r->work_fd, &rules, launch_forget, app)) {
+	if (!judge_start(&r->judge, judge_decide, r->upload_fd, r->work_fd, &rules, launch_forget, app)) {
 		lacks(app, r, "the judge", REASON_JUDGE_FAILED);
 		return;
 	}
-	enter(r, STEP_JUDGE, 0);
+	enter(r, STEP_JUDGE, source_slow(r->upload_fd, r->work_fd));
 }
 
 static void begin_check(struct app *app, struct run *r)
@@ -276,12 +333,14 @@ static void begin_check(struct app *app, struct run *r)
 void run_spawned(struct app *app, struct run *r, enum box_kind kind)
 {
 	tell_box(app, AUDIT_SANDBOX_SPAWN, r->tenant, r->run, kind);
-	if (kind != steps[r->step].kind || (r->step != STEP_SPAWN_WORK && r->step != STEP_SPAWN_CHECK))
+	if (kind != steps[r->step].kind || !spawning(r))
 		return;
 	hist_add(&app->spawned[kind], 1000 * (timer_ms() - r->asked_at));
 	app->figures_due = true;
 	drop_fd(&r->bundle_fd);
-	if (kind == BOX_WORK) {
+	if (r->step == STEP_SPAWN_UNPACK) {
+		enter(r, STEP_UNPACK, 0);
+	} else if (kind == BOX_WORK) {
 		enter(r, STEP_WORK, 1000 * (uint64_t)r->wall_seconds + WAIT_BACKSTOP);
 		tell_phase(app, r, PHASE_EXECUTING);
 	} else {
@@ -296,7 +355,7 @@ void run_spawned(struct app *app, struct run *r, enum box_kind kind)
 
 void run_refused(struct app *app, struct run *r, enum box_kind kind, uint16_t code, const char *detail)
 {
-	if (kind != steps[r->step].kind || (r->step != STEP_SPAWN_WORK && r->step != STEP_SPAWN_CHECK))
+	if (kind != steps[r->step].kind || !spawning(r))
 		return;
 	r->boxes &= ~bit(kind);
 	app->not_spawned[kind]++;
@@ -316,7 +375,7 @@ static void end_box(struct app *app, struct run *r, enum box_kind kind)
 {
 	if (kind == BOX_WORK)
 		(void)tell_revoke(app, r);
-	enter(r, kind == BOX_WORK ? STEP_WORK_GONE : STEP_CHECK_GONE, 0);
+	enter(r, steps[r->step].gone, 0);
 	control_kill(app, r->run, kind, 0);
 	if (kind == BOX_WORK)
 		tell_phase(app, r, PHASE_COLLECTING);
@@ -325,9 +384,7 @@ static void end_box(struct app *app, struct run *r, enum box_kind kind)
 void run_exited(struct app *app, struct run *r, const struct sbx_exited *m)
 {
 	enum box_kind kind = (enum box_kind)m->kind;
-	bool alive =
-	    r->step == STEP_SPAWN_WORK || r->step == STEP_WORK || r->step == STEP_SPAWN_CHECK || r->step == STEP_CHECK;
-	if (kind != steps[r->step].kind || !alive)
+	if (kind != steps[r->step].kind || !alive(r))
 		return;
 	if (kind == BOX_WORK) {
 		r->work_oom = m->oom;
@@ -363,7 +420,14 @@ static void after_gone(struct app *app, struct run *r)
 		begin_judge(app, r);
 		return;
 	}
-	bool whole = launch_seal(r->check_fd);
+	if (r->step == STEP_UNPACK_GONE) {
+		if (r->check_oom)
+			run_fail(r, ERR_MEMORY_EXCEEDED, REASON_SANDBOX_SETUP_FAILED);
+		r->check_oom = false;
+		begin_tree(app, r);
+		return;
+	}
+	bool whole = launch_seal(r->check_fd, 0);
 	if (r->comparing) {
 		if (whole && !r->cancelled)
 			verdict_compared(app, r);
@@ -394,26 +458,12 @@ void run_gone(struct app *app, struct run *r, enum box_kind kind, bool clean)
 	}
 	if (kind != steps[r->step].kind || (r->boxes & bit(kind)) == 0)
 		return;
-	switch (r->step) {
-	case STEP_WORK: /* killed, and gone before its end was told */
-	case STEP_CHECK:
-	case STEP_SPAWN_WORK:
-	case STEP_SPAWN_CHECK:
+	if (alive(r)) { /* killed, and gone before its end was told */
 		if (kind == BOX_WORK) {
 			(void)tell_revoke(app, r);
 			tell_phase(app, r, PHASE_COLLECTING);
 		}
-		r->step = kind == BOX_WORK ? STEP_WORK_GONE : STEP_CHECK_GONE;
-		break;
-	case STEP_WORK_GONE:
-	case STEP_CHECK_GONE:
-		break;
-	case STEP_JUDGE:
-	case STEP_ORPHAN:
-	case STEP_SETTLE:
-	case STEP__COUNT:
-	default:
-		return;
+		r->step = steps[r->step].gone;
 	}
 	r->boxes &= ~bit(kind);
 	tell_box(app, clean ? AUDIT_SANDBOX_DESTROY : AUDIT_SANDBOX_CLEANUP_FAILED, r->tenant, r->run, kind);
@@ -426,6 +476,14 @@ void run_gone(struct app *app, struct run *r, enum box_kind kind, bool clean)
 
 void run_judge_ended(struct app *app, struct run *r)
 {
+	if (r->step == STEP_TREE) {
+		source_judged(app, r);
+		if (r->error == ERR_OK && !r->cancelled)
+			begin_work(app, r);
+		else
+			run_settle(app, r);
+		return;
+	}
 	enum err e = judge_end(&r->judge);
 	errno = 0;
 	if (e == ERR_OK && !verdict_judge(app, r))
@@ -452,6 +510,10 @@ void run_cancel(struct app *app, struct run *r)
 	wait_end(app, r);
 	if (r->deadline > r->cancel_at + WAIT_CANCEL)
 		r->deadline = r->cancel_at + WAIT_CANCEL;
+	if (r->step == STEP_TREE) {
+		run_judge_ended(app, r); /* kills it: there is nothing yet that could be kept */
+		return;
+	}
 	if (r->step == STEP_JUDGE)
 		r->deadline = r->deadline < r->cancel_at + 1000 ? r->deadline : r->cancel_at + 1000;
 	if (steps[r->step].cancel_grace < 0)
@@ -469,20 +531,19 @@ static void late(struct app *app, struct run *r)
 	const struct step_row *row = &steps[r->step];
 	/* A cancelled run ends at its bound with what is known; boxes that are still there are strays. */
 	bool given_up = r->cancelled && timer_ms() < r->allowed;
-	if (r->step == STEP_JUDGE && judge_ended(&r->judge)) {
+	if ((r->step == STEP_JUDGE || r->step == STEP_TREE) && judge_ended(&r->judge)) {
 		run_judge_ended(app, r);
 		return;
 	}
 	log_warn("run %s: step %s took too long", r->run, row->name);
 	if (row->reason != REASON__COUNT && !given_up)
 		fail(r, row->late, row->reason);
-	switch (r->step) {
-	case STEP_SPAWN_WORK:
-	case STEP_WORK:
-	case STEP_SPAWN_CHECK:
-	case STEP_CHECK:
+	if (alive(r)) {
 		end_box(app, r, row->kind);
 		return;
+	}
+	switch (r->step) {
+	case STEP_UNPACK_GONE:
 	case STEP_WORK_GONE:
 	case STEP_CHECK_GONE:
 		if (!given_up) {
@@ -493,6 +554,7 @@ static void late(struct app *app, struct run *r)
 		control_stray(app, r->run, row->kind);
 		after_gone(app, r);
 		return;
+	case STEP_TREE:
 	case STEP_JUDGE:
 		run_judge_ended(app, r); /* kills it */
 		return;
@@ -516,7 +578,7 @@ void run_tick(struct app *app, struct run *r, uint64_t now)
 		r->renew_at = more ? timer_ms() + (told ? RENEW : RENEW_RETRY) : 0;
 	} else if (r->again != 0 && now >= r->again) {
 		r->again = 0;
-		if (r->step == STEP_SPAWN_WORK || r->step == STEP_SPAWN_CHECK) {
+		if (spawning(r)) {
 			spawn(app, r);
 		} else if (r->step == STEP_SETTLE) {
 			if (settle_try(app, r))

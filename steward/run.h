@@ -7,7 +7,7 @@
 #include "gen/sandbox_msg.h"
 #include "steward/app.h"
 
-/* Enters a new run into the list: STEP_SPAWN_WORK. NULL: no memory or no place. */
+/* Enters a new run into the list, in no step yet. NULL: no memory or no place. */
 struct run *run_new(struct app *app, const char *tenant, const char *run);
 void run_free(struct app *app, struct run *r);
 /* The first failure stays. */
@@ -15,7 +15,7 @@ void run_fail(struct run *r, enum err error, enum reason reason);
 /* To the finally path (settle.c): whatever came before, this comes after. */
 void run_settle(struct app *app, struct run *r);
 
-/* After the launch: the work box is to be spawned from bundle_fd. */
+/* After the launch: its first box is to be spawned from bundle_fd. */
 void run_begin(struct app *app, struct run *r);
 /* A run of an earlier steward. */
 void run_adopt(struct app *app, struct run *r);

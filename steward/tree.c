@@ -1,27 +1,30 @@
 /*
- * Reads file trees out of bundles. Trusts nothing in them: every count, length and order is checked, and
- * memory is bounded by TREE_FILES and TREE_BYTES. Never opens a path.
+ * Reads file trees out of bundles, which stay where they are: two large trees are compared without a copy of either.
+ * Trusts nothing in them: every count, length and order is checked, and memory is bounded by TREE_FILES and TREE_PATHS.
+ * Never opens a path.
  */
 #include "steward/tree.h"
 #include "gen/bundle_msg.h"
-#include "lib/chan.h"
 #include "lib/lack.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 void tree_free(struct tree *t)
 {
-	for (size_t i = 0; i < t->n; i++) {
+	for (size_t i = 0; i < t->n; i++)
 		free(t->v[i].path);
-		free(t->v[i].content);
-	}
 	free(t->v);
+	if (t->bundle != NULL)
+		(void)munmap(t->bundle, t->bundle_n);
 	*t = (struct tree){0};
 }
 
 void tree_claim_free(struct tree_claim *c)
 {
 	free(c->p);
+	free(c->ran);
 	*c = (struct tree_claim){0};
 }
 
@@ -41,7 +44,7 @@ static enum err tree_add(struct tree *t, const void *path, size_t path_n, uint8_
 {
 	if (path_n == 0 || memchr(path, '\0', path_n) != NULL)
 		return ERR_SANDBOX_RESULT_INVALID;
-	if (t->n >= TREE_FILES || t->bytes + content.n + path_n > TREE_BYTES)
+	if (t->n >= TREE_FILES || t->paths + path_n > TREE_PATHS)
 		return ERR_SANDBOX_OUTPUT_TOO_LARGE;
 	if (t->n == t->room) {
 		size_t room = t->room == 0 ? 64 : t->room * 2;
@@ -56,11 +59,11 @@ static enum err tree_add(struct tree *t, const void *path, size_t path_n, uint8_
 				.path_n = path_n,
 				.type = type,
 				.executable = executable,
-				.content = copy(content.p, content.n),
+				.content = content.p,
 				.n = content.n};
 	t->n++;
-	t->bytes += content.n + path_n;
-	return f->path != NULL && f->content != NULL ? ERR_OK : ERR_RESOURCES_EXHAUSTED;
+	t->paths += path_n;
+	return f->path != NULL ? ERR_OK : ERR_RESOURCES_EXHAUSTED;
 }
 
 static int by_path(const void *a, const void *b)
@@ -84,16 +87,68 @@ const struct tree_file *tree_find(const struct tree *t, const char *path)
 	return t->n == 0 ? NULL : bsearch(&key, t->v, t->n, sizeof *t->v, by_path);
 }
 
+/* --- frames where they are ------------------------------------------------------------------------ */
+
+/* ERR_OK also where there is nothing in it. */
+static enum err map(struct tree *t, int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < 0)
+		return ERR_SANDBOX_RESULT_INVALID;
+	if (st.st_size == 0)
+		return ERR_OK;
+	void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p == MAP_FAILED)
+		return lack_or(ERR_SANDBOX_RESULT_INVALID);
+	t->bundle = p;
+	t->bundle_n = (size_t)st.st_size;
+	return ERR_OK;
+}
+
+/* As bundle_next: 1 a frame, 0 the end, -1 malformed. */
+static int next_frame(const struct tree *t, size_t *at, const uint8_t **frame, size_t *n)
+{
+	const uint8_t *p = (const uint8_t *)t->bundle + *at;
+	size_t left = t->bundle_n - *at;
+	if (left == 0)
+		return 0;
+	if (left < 4)
+		return -1;
+	*n = (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
+	if (*n == 0 || *n > BN_MAXFRAME || *n > left - 4)
+		return -1;
+	*frame = p + 4;
+	*at += 4 + *n;
+	return 1;
+}
+
+bool tree_source(const uint8_t *frame, size_t n, struct bn_source *s, bool *executable)
+{
+	uint16_t number;
+	uint64_t op;
+	struct bn_program p;
+	if (!wire_peek(frame, n, &number, &op))
+		return false;
+	*executable = number == BN_PROGRAM;
+	if (!*executable)
+		return number == BN_SOURCE && bn_get_source(frame, n, s);
+	if (!bn_get_program(frame, n, &p))
+		return false;
+	*s = (struct bn_source){.path = p.path, .content = p.content};
+	return true;
+}
+
 static enum err upload_frame(struct tree *t, const uint8_t *frame, size_t n, bool *end)
 {
 	uint16_t number;
 	uint64_t op;
+	bool executable;
 	struct bn_source s;
 	struct bn_source_end e;
 	if (*end || !wire_peek(frame, n, &number, &op))
 		return ERR_SANDBOX_RESULT_INVALID;
-	if (number == BN_SOURCE && bn_get_source(frame, n, &s))
-		return tree_add(t, s.path, strlen(s.path), ENTRY_FILE, false, s.content);
+	if (tree_source(frame, n, &s, &executable))
+		return tree_add(t, s.path, strlen(s.path), ENTRY_FILE, executable, s.content);
 	if (number == BN_SOURCE_END && bn_get_source_end(frame, n, &e) && e.files == t->n) {
 		*end = true;
 		return ERR_OK;
@@ -103,20 +158,15 @@ static enum err upload_frame(struct tree *t, const uint8_t *frame, size_t n, boo
 
 enum err tree_upload(struct tree *t, int fd)
 {
-	struct bundle b;
 	const uint8_t *frame;
-	size_t n;
+	size_t n, at = 0;
 	int got = -1;
 	bool end = false;
-	enum err e = ERR_OK;
-	if (!bundle_open(&b, fd, BN_MAXFRAME))
-		return ERR_SANDBOX_RESULT_INVALID;
-	errno = 0;
-	while (e == ERR_OK && (got = bundle_next(&b, &frame, &n)) > 0)
+	enum err e = map(t, fd);
+	while (e == ERR_OK && (got = next_frame(t, &at, &frame, &n)) > 0)
 		e = upload_frame(t, frame, n, &end);
-	bundle_close(&b);
 	if (e == ERR_OK && (got < 0 || !end))
-		e = lack_or(ERR_SANDBOX_RESULT_INVALID);
+		e = ERR_SANDBOX_RESULT_INVALID;
 	return e == ERR_OK ? tree_sort(t) : e;
 }
 
@@ -124,7 +174,7 @@ struct result_state {
 	struct tree *tree;
 	struct tree_claim *claim;
 	uint32_t entries;
-	bool ran, collected;
+	bool collected;
 };
 
 static enum err result_frame(struct result_state *st, const uint8_t *frame, size_t n)
@@ -139,9 +189,12 @@ static enum err result_frame(struct result_state *st, const uint8_t *frame, size
 		return ERR_SANDBOX_RESULT_INVALID;
 	switch (number) {
 	case BN_RAN:
-		if (st->ran || !bn_get_ran(frame, n, &ran))
+		if (st->claim->ran != NULL || !bn_get_ran(frame, n, &ran))
 			return ERR_SANDBOX_RESULT_INVALID;
-		st->ran = true;
+		st->claim->ran = malloc(sizeof ran);
+		if (st->claim->ran == NULL)
+			return ERR_RESOURCES_EXHAUSTED;
+		*st->claim->ran = ran;
 		return ERR_OK;
 	case BN_ENTRY:
 		if (!bn_get_entry(frame, n, &entry) || entry.type < ENTRY_FILE || entry.type > ENTRY_CREDENTIAL)
@@ -172,18 +225,13 @@ static enum err result_frame(struct result_state *st, const uint8_t *frame, size
 enum err tree_result(struct tree *t, struct tree_claim *claim, int fd)
 {
 	struct result_state st = {.tree = t, .claim = claim};
-	struct bundle b;
 	const uint8_t *frame;
-	size_t n;
+	size_t n, at = 0;
 	int got = -1;
-	enum err e = ERR_OK;
-	if (!bundle_open(&b, fd, BN_MAXFRAME))
-		return ERR_SANDBOX_RESULT_INVALID;
-	errno = 0;
-	while (e == ERR_OK && (got = bundle_next(&b, &frame, &n)) > 0)
+	enum err e = map(t, fd);
+	while (e == ERR_OK && (got = next_frame(t, &at, &frame, &n)) > 0)
 		e = result_frame(&st, frame, n);
-	bundle_close(&b);
 	if (e == ERR_OK && (got < 0 || !st.collected))
-		e = lack_or(ERR_SANDBOX_RESULT_INVALID);
+		e = ERR_SANDBOX_RESULT_INVALID;
 	return e == ERR_OK ? tree_sort(t) : e;
 }

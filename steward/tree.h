@@ -4,6 +4,7 @@
  */
 #ifndef STEWARD_TREE_H
 #define STEWARD_TREE_H
+#include "gen/bundle_msg.h"
 #include "gen/errors.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,31 +19,37 @@ enum entry_type {
 	ENTRY_UNREADABLE,
 	ENTRY_CREDENTIAL
 };
-enum { TREE_FILES = 4096, TREE_BYTES = 32000000 };
+/* Of one tree; what may be in it is bounded more closely where it is made. Only the paths are copied. */
+enum { TREE_FILES = 300000, TREE_PATHS = 100000000 };
 
 struct tree_file {
 	char *path; /* NUL-terminated, but may hold any other byte */
 	size_t path_n;
 	uint8_t type;
 	bool executable;
-	uint8_t *content;
+	const uint8_t *content; /* in the bundle */
 	size_t n;
 };
 
 struct tree {
 	struct tree_file *v; /* sorted by path, no path twice */
-	size_t n, room, bytes;
+	size_t n, room, paths;
+	void *bundle; /* all of it, mapped: what is read here is sealed */
+	size_t bundle_n;
 };
 
-/* What else the work box's result holds. */
+/* What else a box's result holds. */
 struct tree_claim {
 	uint8_t *p; /* response.json as it was left; NULL: none */
 	size_t n;
+	struct bn_ran *ran; /* how it ended; its output is in the bundle. NULL: it does not say */
 };
 
 void tree_free(struct tree *t);
 void tree_claim_free(struct tree_claim *c);
-/* SOURCE frames up to SOURCE_END, whose count must agree. ERR_SANDBOX_RESULT_INVALID otherwise. */
+/* A file of an upload, be it SOURCE or PROGRAM; false: another frame, or malformed. */
+bool tree_source(const uint8_t *frame, size_t n, struct bn_source *s, bool *executable);
+/* SOURCE and PROGRAM frames up to SOURCE_END, whose count must agree. ERR_SANDBOX_RESULT_INVALID otherwise. */
 enum err tree_upload(struct tree *t, int fd);
 /* ENTRY frames of a work result; other frames are skipped, an unknown one, a path twice or a missing
  * COLLECTED is ERR_SANDBOX_RESULT_INVALID, an incomplete collection ERR_SANDBOX_OUTPUT_TOO_LARGE. */

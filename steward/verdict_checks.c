@@ -12,6 +12,7 @@
 #include "steward/report.h"
 #include "steward/run.h"
 #include "steward/tell.h"
+#include "steward/tree.h"
 #include "steward/verdict.h"
 #include <stdio.h>
 #include <string.h>
@@ -29,15 +30,13 @@ static uint32_t sources(const struct run *r)
 	struct bundle b;
 	const uint8_t *frame;
 	size_t n;
-	uint16_t number;
-	uint64_t op;
 	struct bn_source s;
+	bool executable;
 	uint32_t count = 0;
 	if (!bundle_open(&b, r->upload_fd, BN_MAXFRAME))
 		return 0;
 	while (bundle_next(&b, &frame, &n) > 0)
-		count += wire_peek(frame, n, &number, &op) && number == BN_SOURCE && bn_get_source(frame, n, &s) &&
-			 python(s.path);
+		count += tree_source(frame, n, &s, &executable) && python(s.path);
 	bundle_close(&b);
 	for (uint32_t i = 0; i < r->nchanges; i++)
 		if (python(r->changes[i].path) && r->changes[i].how != CHANGE_MODIFIED)

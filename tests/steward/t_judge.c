@@ -398,7 +398,7 @@ static void t_child(void **state)
 	bundles_claim(left, "{\"summary\":\"three\",\"status\":\"completed\"}");
 	bundles_collected(left, 3, true);
 	assert_true(bundle_seal(up) && bundle_seal(left));
-	assert_true(judge_start(&j, up, left, &rules, NULL, NULL));
+	assert_true(judge_start(&j, judge_decide, up, left, &rules, NULL, NULL));
 	struct pollfd p = {.fd = j.pidfd, .events = POLLIN};
 	assert_int_equal(poll(&p, 1, 60000), 1);
 	assert_int_equal(judge_end(&j), ERR_OK);
@@ -410,13 +410,13 @@ static void t_child(void **state)
 	/* Junk instead of an upload: the child says nothing, and that is noticed. */
 	own_fd int junk = bundle_new("junk");
 	assert_int_equal(write(junk, "junk", 4), 4);
-	assert_true(judge_start(&j, junk, left, &rules, NULL, NULL));
+	assert_true(judge_start(&j, judge_decide, junk, left, &rules, NULL, NULL));
 	p.fd = j.pidfd;
 	assert_int_equal(poll(&p, 1, 60000), 1);
 	assert_int_equal(judge_end(&j), ERR_SANDBOX_RESULT_INVALID);
 	close(j.out);
 	/* Stopped before its time. */
-	assert_true(judge_start(&j, up, left, &rules, NULL, NULL));
+	assert_true(judge_start(&j, judge_decide, up, left, &rules, NULL, NULL));
 	kill(j.pid, SIGSTOP);
 	assert_int_equal(judge_end(&j), ERR_SANDBOX_RESULT_INVALID);
 	close(j.out);
@@ -459,7 +459,7 @@ static void t_confined(void **state)
 		struct judge j;
 		char path[64];
 		struct stat st;
-		assert_true(judge_start(&j, up, left, &rules, NULL, NULL));
+		assert_true(judge_start(&j, judge_decide, up, left, &rules, NULL, NULL));
 		snprintf(path, sizeof path, "/proc/%d/status", (int)j.pid);
 		struct pollfd p = {.fd = j.pidfd, .events = POLLIN};
 		bool caught = false;
