@@ -16,6 +16,7 @@ static const struct format formats[FORMAT__COUNT] = {
 		     .path = "/chat/completions",
 		     .protocol = "openai",
 		     .stop_status = 403,
+		     .other_model = 404,
 		     .says = "messages",
 		     .cap = "max_tokens",
 		     .ends = chat_ends,
@@ -26,6 +27,7 @@ static const struct format formats[FORMAT__COUNT] = {
 			  .path = "/responses",
 			  .protocol = "openai",
 			  .stop_status = 400, /* its clients repeat on 403 */
+			  .other_model = 400, /* and on 404 */
 			  .says = "input",
 			  .cap = "max_output_tokens",
 			  .ends = responses_ends,
@@ -39,6 +41,7 @@ static const struct format formats[FORMAT__COUNT] = {
 			 .api_key_header = true,
 			 .anthropic_error = true,
 			 .stop_status = 403,
+			 .other_model = 403, /* on 404 they ask again without a stream */
 			 .says = "messages",
 			 .cap = "max_tokens",
 			 .ends = messages_ends,
@@ -52,6 +55,7 @@ static const struct format formats[FORMAT__COUNT] = {
 			     .api_key_header = true,
 			     .anthropic_error = true,
 			     .stop_status = 403,
+			     .other_model = 403,
 			     .says = "messages",
 			     .ends = no_ends},
 };
@@ -143,9 +147,10 @@ struct refusal format_refusal(const struct format *f, enum err e, unsigned retry
 	if (final(e)) {
 		r.status = f->stop_status;
 		r.stop = true;
-	} else if (e == ERR_MODEL_NOT_ALLOWED)
-		r.status = 404; /* how these formats say it */
-	else if (row->status >= 500 || row->status == 429 || row->status == 408) {
+	} else if (e == ERR_MODEL_NOT_ALLOWED) {
+		r.status = f->other_model;
+		r.stop = true;
+	} else if (row->status >= 500 || row->status == 429 || row->status == 408) {
 		/* One status for all that passes: clients hammer on the others. */
 		r.status = row->status == 429 ? 429 : 503;
 		r.retry_after = retry_after > 0 ? retry_after : SOON;

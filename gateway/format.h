@@ -22,6 +22,7 @@ struct format {
 	bool api_key_header;  /* the key goes as x-api-key, with anthropic-version; otherwise as Bearer */
 	bool anthropic_error; /* {"type":"error","error":{"type","message"},"request_id"}; otherwise {"error":{...}} */
 	unsigned stop_status; /* with "x-should-retry: false": makes its clients stop at the first call */
+	unsigned other_model; /* the same where another model than the run's is asked for */
 	const char *says;     /* the field that holds the conversation */
 	const char *cap; /* the field that bounds the output, where the client sends none; NULL: there is no output */
 	/* Of a stream. A clean end is one of ends as an event's "type" (chat: as its data), and nothing else. */

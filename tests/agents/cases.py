@@ -1,8 +1,9 @@
 """What is tried with each agent. A case is a function of the stage and an agent's name; a row of AGENTS says what an agent is, and leaves out the
 cases that it cannot have. Within an agent one case follows another, and each has the agent's provider for itself."""
-import json, shlex, shutil
+import json, shlex, shutil, threading
 from dataclasses import dataclass
 
+from patience import PATIENCE, wait_for
 from stage import MEND, TOP, key_of
 
 
@@ -21,6 +22,18 @@ AGENTS = {
     "qwen": Agent(asks="qwen-ask"),
     "copilot": Agent(asks="copilot-ask"),
 }
+with open(TOP + "/docs/agents.md") as f:
+    # Of each agent how often it asks where it is refused for good, and where its provider is down.
+    TOLD = {w[1]: (int(w[2]), int(w[3])) for w in ([c.strip() for c in l.split("|")] for l in f if l.startswith("| ")) if len(w) > 5 and w[2].isdigit()}
+JSON = {"Content-Type": "application/json"}
+SLOW_DOWN = json.dumps({"error": {"message": "slow down", "type": "rate_limit_error", "code": "rate_limit_exceeded"}})
+DOWN = json.dumps({"error": {"message": "out of order", "type": "api_error"}})
+# What a provider says when something is wrong with it, and whether that is seen to pass: (status, headers, text).
+FAULTS = {
+    "500": (500, {**JSON, "Retry-After": "1"}, DOWN),
+    "a page with 502": (502, {"Content-Type": "text/html", "Retry-After": "1"}, "<html><body><h1>502 Bad Gateway</h1></body></html>"),
+    "JSON that is broken": (200, JSON, '{"id":"x","choices":[{"mess'),
+}
 CASES = {}
 
 
@@ -31,7 +44,7 @@ def case(f):
 
 def variants(name, agent):
     """The profiles that the cases want besides the installed ones."""
-    return {f"{name}-tapped": (name, {"extra_requests": "60"}), f"{name}-poor": (name, {"extra_requests": "2"})}
+    return {f"{name}-tapped": (name, {}), f"{name}-poor": (name, {"extra_requests": "2"}), f"{name}-other": (name, {"{model}": "another-1"})}
 
 
 @case
@@ -156,6 +169,104 @@ def spent(stage, name):
     v = stage.until(name, run)
     stage.check(f"{name}: never more than its budget", len(seat.asked) == 4 == v["usage"]["modelRequests"], (len(seat.asked), v))
     stage.check(f"{name}: to the token", [v["usage"]["promptTokens"], v["usage"]["completionTokens"]] == seat.tokens(), (v["usage"], seat.tokens()))
-    calls = stage.tapped(name, run)
-    refused = [c for c in calls if " 200 " not in c["answer"]]
-    stage.check(f"{name}: its first refusal is its last call", len(refused) == 1 and calls[-1] is refused[0] and len(calls) == 5, calls)
+    ends_at(stage, name, "a budget", stage.tapped(name, run), 4)
+
+
+def ends_at(stage, name, what, calls, before, status=None):
+    """before calls were answered, one was refused for good, and none came after it: what docs/agents.md says."""
+    refused = [c for c in calls or [] if " 200 " not in c["answer"]]
+    stage.check(f"{name}: {what}: its first refusal is its last call", calls and len(calls) == before + TOLD[name][0] and calls[-1:] == refused and
+                refused[0].get("x-should-retry") == "false" and "retry-after" not in refused[0] and " 401 " not in refused[0]["answer"], calls)
+
+
+# A command that goes on until the gateway refuses its run.
+UNTIL_REFUSED = "for i in $(seq 3000); do curl -sf -o /dev/null http://127.0.0.1:9797/internal/v1/models || break; sleep 0.1; done"
+
+
+@case
+def revoked(stage, name):
+    """The run may ask no more, and its agent does not know it yet."""
+    seat = stage.upstream.seat(name)
+    seat.endless, seat.command = True, UNTIL_REFUSED
+    run = stage.start(name, name + "-tapped")
+    stage.until(name, run, lambda v: v["usage"]["completionTokens"] > 0)
+    stage.revoke(name, run)
+    v = stage.until(name, run)
+    stage.check(f"{name}: revoked: the run fails", v["status"] == "failed", v)
+    ends_at(stage, name, "revoked", stage.tapped(name, run), v["usage"]["modelRequests"])
+
+
+@case
+def cancelled(stage, name):
+    """Nobody asks any more for a run that was cancelled, in the middle of an answer."""
+    seat, hung = stage.upstream.seat(name), threading.Event()
+
+    def spoil(h, kind, frames, send):
+        send(frames[0])
+        hung.set()
+        h.connection.settimeout(None)
+        try:
+            gone.append(h.connection.recv(1))
+        except OSError:
+            gone.append(b"")
+        h.close_connection = True
+        return True
+
+    gone, seat.spoil = [], spoil
+    run = stage.start(name)
+    stage.check(f"{name}: cancelled: it asks", hung.wait(3 * PATIENCE))
+    stage.call(name, "POST", f"/v1/runs/{run}/cancel", {})
+    v = stage.until(name, run)
+    stage.check(f"{name}: cancelled: the provider is left, and asked no more", v["status"] == "cancelled" and wait_for(lambda: gone) == [b""] and
+                len(seat.asked) == v["usage"]["modelRequests"] == 1, (v["status"], gone, len(seat.asked), v["usage"]))
+
+
+@case
+def other_model(stage, name):
+    """A model that is not the run's."""
+    run = stage.start(name, name + "-other")
+    v = stage.until(name, run)
+    stage.check(f"{name}: another model: the run fails, and the provider hears nothing", v["status"] == "failed" and not stage.upstream.seat(name).asked, v)
+    ends_at(stage, name, "another model", stage.tapped(name, run), 0)
+
+
+@case
+def wrong_key(stage, name):
+    """The provider does not know our key: nobody's token is bad, and it is not asked again."""
+    seat = stage.upstream.seat(name)
+    seat.refuse = lambda n, body: (401, JSON, json.dumps({"error": {"message": "Incorrect API key provided: " + key_of(name), "type": "invalid_request_error",
+                                                                    "code": "invalid_api_key"}}))
+    run = stage.start(name, name + "-tapped")
+    v, transcript = stage.until(name, run), stage.transcript(name, run)
+    stage.check(f"{name}: our key is wrong: the run fails, the provider was asked once", v["status"] == "failed" and len(seat.asked) == 1, (v, len(seat.asked)))
+    ends_at(stage, name, "our key is wrong", stage.tapped(name, run), 0)
+    stage.check(f"{name}: our key is wrong: the agent is told of no key of its own", "Incorrect API key" not in transcript and key_of(name) not in transcript, transcript)
+
+
+@case
+def comes_again(stage, name):
+    """What passes: 429 and then 503, with Retry-After, which is waited for; then all is well."""
+    seat = stage.upstream.seat(name)
+    seat.refuse = lambda n, body: ((429, 503)[n], {**JSON, "Retry-After": "2"}, SLOW_DOWN if n == 0 else DOWN) if n < 2 else None
+    run = stage.start(name, name + "-tapped")
+    v = stage.until(name, run)
+    stage.check(f"{name}: 429 and 503 pass, and it mends the sample", v["status"] == "completed" and v["changedFiles"] == ["calc.py"], v)
+    at = [q["at"] for q in seat.asked]
+    stage.check(f"{name}: Retry-After is waited for", len(at) >= 4 and at[1] - at[0] >= 1.9 and at[2] - at[1] >= 1.9, [b - a for a, b in zip(at, at[1:])])
+    stage.check(f"{name}: what was refused has cost requests, no tokens", v["usage"]["modelRequests"] == len(seat.asked) and
+                [v["usage"]["promptTokens"], v["usage"]["completionTokens"]] == seat.tokens(), (v["usage"], seat.tokens()))
+
+
+@case
+def down(stage, name):
+    """The provider is down and stays so: it is asked a few times."""
+    for what, fault in FAULTS.items():
+        seat = stage.upstream.seat(name)
+        seat.clear()
+        seat.refuse = lambda n, body: fault
+        run = stage.start(name, name + "-tapped")
+        v = stage.until(name, run)
+        calls = stage.tapped(name, run)
+        stage.check(f"{name}: {what}: the run fails after {TOLD[name][1]} calls", v["status"] == "failed" and
+                    len(seat.asked) == len(calls or []) == TOLD[name][1], (v["status"], len(seat.asked), calls))
+        stage.check(f"{name}: {what}: each is told when to come again", calls and all(" 503 " in c["answer"] and int(c["retry-after"]) > 0 for c in calls), calls)

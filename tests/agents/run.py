@@ -22,6 +22,7 @@ def every_case(stage, name, cases):
         since = time.monotonic()
         try:
             CASES[case](stage, name)
+            stage.end(name)
         except Exception:
             stage.check(f"{name}: {case}", False, traceback.format_exc())
         print(f"# {name} {case} {time.monotonic() - since:.0f} s", flush=True)

@@ -15,6 +15,13 @@ def key_of(agent):
     return f"sk-canary-of-{agent}-0123456789"
 
 
+def program_of(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
 class Score:
     def __init__(self):
         self.good = self.bad = 0
@@ -32,7 +39,7 @@ class Stage:
     def __init__(self, build, agents, score, kept=None):
         self.agents, self.check, self.kept = agents, score.check, kept
         self.score = score
-        self.lock = threading.Lock()  # of the configuration
+        self.lock, self.going = threading.Lock(), {}
         self.work = tempfile.mkdtemp(prefix="pinfold-agents.")
         os.chmod(self.work, 0o755)
         self.folder = kept or tempfile.mkdtemp(prefix="pinfold-agents-test.", dir="/usr/local/lib")
@@ -101,7 +108,7 @@ tenant "{name}" {{
         return r.stdout
 
     def reload(self):
-        with self.lock:
+        with self.lock:  # one at a time
             self.operate("config", "reload")
 
     def install(self):
@@ -111,8 +118,8 @@ tenant "{name}" {{
             self.check(f"{name} is installed", r.returncode == 0, r.stderr)
 
     def profiles(self, agent, variants):
-        """Profiles like the installed ones, but for some settings: {name: (like, {setting: its text})}; taken up by reload(). Their agents
-        ask through tap.py."""
+        """Profiles like the installed ones, but for some settings: {name: (like, {setting or placeholder: its text})}; taken up by reload().
+        Their agents ask through tap.py."""
         with open(f"{self.root}/etc/pinfold/profiles.d/{agent}.conf") as f:
             text = f.read()
         blocks = []
@@ -122,6 +129,9 @@ tenant "{name}" {{
             block = block.replace("{gateway_url}", "http://127.0.0.1:9798/internal/v1").replace("{gateway_root}", "http://127.0.0.1:9798/internal")
             block = block.replace('"--", ', f'"--", "/usr/bin/python3", "{self.folder}/tap.py", ', 1)
             for setting, value in changes.items():
+                if setting.startswith("{"):
+                    block = block.replace(setting, value)
+                    continue
                 lines = [l for l in block.splitlines(True) if not l.startswith(f"\t{setting} = ")]
                 block = "".join(lines[:-1]) + f"\t{setting} = {value}\n" + lines[-1]
             blocks.append(block)
@@ -130,7 +140,7 @@ tenant "{name}" {{
 
     def revoke(self, tenant, run):
         """Takes a run's capability, as the steward does when it settles; the run goes on."""
-        pid = subprocess.run(["pgrep", "-f", f"^{self.root}/usr/libexec/pinfold/pinfold-steward"], capture_output=True, text=True, check=True).stdout.split()[0]
+        pid = next(p for p in os.listdir("/proc") if p.isdigit() and program_of(p) == self.root + "/usr/libexec/pinfold/pinfold-steward")
         ids = {l.split(":")[0]: l.split(":")[1].split() for l in open(f"/proc/{pid}/status")}
         program = """
 import socket, sys
@@ -167,7 +177,15 @@ for op, (what, values) in enumerate([("HELLO", {"version": wire.STORE}), ("CAP_R
             {"path": n, "content": "\n"} for n in ("half.txt", "whole.txt")] + [{"path": n, "content": c} for n, c in more_files.items()]
         body = {"instruction": "Mend the sum in calc.py.", "agent": profile or agent, "files": files, "allowedPaths": ["calc.py"],
                 "checks": [["python3", "-m", "unittest", "discover"]], **more}
-        return json.loads(self.call(agent, "POST", "/v1/runs", body))["runId"]
+        run = json.loads(self.call(agent, "POST", "/v1/runs", body))["runId"]
+        self.going[agent] = run
+        return run
+
+    def end(self, agent):
+        """A run that a case began and did not wait for."""
+        if agent in self.going:
+            self.call(agent, "POST", f"/v1/runs/{self.going[agent]}/cancel", {})
+            self.until(agent, self.going.pop(agent))
 
     def until(self, agent, run, there=lambda v: False):
         end = time.monotonic() + 3 * PATIENCE

@@ -436,7 +436,9 @@ static void t_refusals(void **state)
 		}
 		struct refusal soon = format_refusal(f, ERR_MODEL_CALL_RATE_EXCEEDED, 40);
 		assert_true(soon.status == 429 && !soon.stop && soon.retry_after == 40);
-		assert_int_equal(format_refusal(f, ERR_MODEL_NOT_ALLOWED, 0).status, 404);
+		struct refusal other = format_refusal(f, ERR_MODEL_NOT_ALLOWED, 9);
+		assert_int_equal(other.status, f->id == FORMAT_CHAT ? 404 : stop);
+		assert_true(other.stop && other.retry_after == 0);
 		assert_int_equal(format_refusal(f, ERR_INVALID_RUN_TOKEN, 0).status, 401);
 		assert_int_equal(format_refusal(f, ERR_MODEL_FIELD_REFUSED, 0).status, 400);
 		struct refusal r;
