@@ -106,7 +106,7 @@ struct tried attack_files_etc_users(void)
 	unsigned lines = 0;
 	for (char *p = text; *p != '\0'; p++)
 		lines += *p == '\n';
-	return lines <= 3 && strstr(text, "root of the box") != NULL ? held("%u", lines) : open_("%u accounts", lines);
+	return lines <= 4 && strstr(text, "root of the box") != NULL ? held("%u", lines) : open_("%u accounts", lines);
 }
 
 struct tried attack_files_etc_resolver(void)

@@ -214,7 +214,7 @@ struct tried attack_proc_maps(void)
 		return skipped("it cannot be read");
 	for (char *p = text; sscanf(p, "%llu %llu %llu%n", &inside, &outside, &count, &used) == 3; p += used)
 		ids += count;
-	return ids <= 2 ? held("%llu", ids) : open_("%llu ids", ids);
+	return ids <= 3 ? held("%llu", ids) : open_("%llu ids", ids);
 }
 
 struct tried attack_proc_session(void)

@@ -6,6 +6,7 @@
 #define BRIDGE_BRIDGE_H
 #include "agent/approve.h"
 #include "agent/events.h"
+#include "bridge/lines.h"
 #include "lib/json.h"
 
 enum { BRIDGE_NODES = 200000, BRIDGE_ARENA = 32 << 20, BRIDGE_SUMMARY = 4000 };
@@ -20,7 +21,8 @@ struct bridge {
 	const struct json *permissions; /* of request.json; NULL: none */
 	struct arena request;
 	const struct dialect *dialect;
-	int to;                        /* the agent's standard input; -1: it has none */
+	int to;                        /* the agent's standard input, not blocking; -1: it has none */
+	struct lines from;             /* what it says */
 	enum course course;            /* set by the dialect */
 	char why[200];                 /* how it ended badly */
 	char said[BRIDGE_SUMMARY + 1]; /* the last that it said to people */

@@ -1,19 +1,21 @@
 /*
- * pinfold-bridge: stands between the runner and an agent that others wrote. It starts the agent, turns what it says
- * into events of the run and what it asks into questions to people, and leaves its claim.
+ * pinfold-bridge: stands between the control plane and an agent that others wrote. It turns what the agent says into
+ * events of the run and what it asks into questions to people, and leaves its claim.
  *
- * pinfold-bridge DIALECT -- PROGRAM [WORD...], inside a box, in place of the program in an agent profile's command.
+ * pinfold-bridge DIALECT, inside a box. In an agent profile's command it stands before the program, with "--" between
+ * them; the runner starts both, each as a user of its own, and lays their pipes (lib/bridged.h).
  *
- * It runs as the agent's user: an agent that wants to can end it, or do what it should have asked for. The box is the
- * boundary; this is how people see and steer agents that behave. It hides its own memory, and so the tokens, from them.
- * Each line of the agent is copied to standard output, which is the run's transcript.
+ * The agent can neither end it, look into it nor have its tokens: they come in a descriptor and lie in no file. When it
+ * ends, so does the agent. It opens nothing, starts nothing and speaks to the gateway alone (CONFINE_BRIDGE): what it
+ * reads is hostile. Each line of the agent is copied to standard output, which is the run's transcript.
  *
  * Exit status 0: the agent says that it did its work; 1: not; 2: wrong use. A hint: checks decide.
  */
-#include "agent/response.h"
-#include "agent/tokenfile.h"
 #include "bridge/bridge.h"
-#include "bridge/lines.h"
+#include "gen/bundle_msg.h"
+#include "lib/bridged.h"
+#include "lib/chan.h"
+#include "lib/confine.h"
 #include "lib/die.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -22,13 +24,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { REQUEST_MAX = 1000000, RESPONSE_MAX = 60000, LOOK_MS = 200, GRACE_MS = 5000, NOT_FOUND = 127 };
+enum { RESPONSE_MAX = 60000, LOOK_MS = 200, GRACE_MS = 5000, NOT_FOUND = 127 };
 
 static const struct dialect *const dialects[] = {&dialect_acp,      &dialect_codex,      &dialect_codex_ask,
 						 &dialect_claude,   &dialect_claude_ask, &dialect_pi,
@@ -42,45 +41,26 @@ static void on_signal(int sig)
 		stop_asked = 1;
 }
 
+/* What its tokens are, and what is known of its agent. */
+struct given {
+	struct secret events, approvals;
+	bool task, bridge; /* seen */
+};
+
 struct child {
-	pid_t pid;
-	int to, from;
 	bool ended;
 	int status;
 };
 
-/* The agent with pipes of ours; its standard error is ours. */
-static bool start(struct child *c, char *const *argv, bool talks)
-{
-	int in[2] = {-1, -1}, out[2];
-
-	if ((talks && pipe2(in, O_CLOEXEC) != 0) || pipe2(out, O_CLOEXEC) != 0)
-		return false;
-	*c = (struct child){.pid = fork(), .to = in[1], .from = out[0]};
-	if (c->pid == 0) {
-		int from = talks ? in[0] : open("/dev/null", O_RDONLY | O_CLOEXEC);
-		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-		signal(SIGPIPE, SIG_DFL);
-		signal(SIGTERM, SIG_DFL);
-		if (from >= 0 && dup2(from, 0) == 0 && dup2(out[1], 1) == 1)
-			execvp(argv[0], argv);
-		log_error("%s: %s", argv[0], strerror(errno));
-		_exit(NOT_FOUND);
-	}
-	if (talks)
-		close(in[0]);
-	close(out[1]);
-	return c->pid > 0;
-}
-
+/* The runner says when the agent has ended. */
 static void look(struct child *c)
 {
-	int st;
+	int32_t status;
 
-	if (!c->ended && waitpid(c->pid, &st, WNOHANG) == c->pid) {
-		c->ended = true;
-		c->status = WIFEXITED(st) ? WEXITSTATUS(st) : 128 + WTERMSIG(st);
-	}
+	if (read(BRIDGE_FD_ENDED, &status, sizeof status) != sizeof status)
+		fatal("the runner is gone");
+	c->ended = true;
+	c->status = status < 0 ? 128 - status : status;
 }
 
 /* One line: to the transcript, and to the dialect where it is an object. */
@@ -89,7 +69,7 @@ static void one_line(struct bridge *b, char *line, size_t n)
 	own_arena struct arena arena;
 
 	line[n] = '\n';
-	(void)!write_all(1, line, n + 1);
+	(void)!write_all(BRIDGE_FD_OUT, line, n + 1);
 	line[n] = '\0';
 	arena_init(&arena, BRIDGE_ARENA);
 	const struct json *root = json_parse(&arena, line, n, JSON_DEPTH_MODEL, BRIDGE_NODES, NULL);
@@ -100,44 +80,42 @@ static void one_line(struct bridge *b, char *line, size_t n)
 /* Until the agent has ended, and everything that it had written by then was read. */
 static void attend(struct bridge *b, struct child *c)
 {
-	struct lines lines;
+	struct lines *lines = &b->from;
 	sigset_t none;
 	bool told = false;
-	uint64_t kill_at = UINT64_MAX;
+	uint64_t leave_at = UINT64_MAX;
 
 	sigemptyset(&none);
-	lines_init(&lines, c->from);
-	for (;;) {
-		struct pollfd p = {.fd = lines.over ? -1 : c->from, .events = POLLIN};
+	while (timer_ms() < leave_at) {
+		struct pollfd p[2] = {{.fd = lines->over ? -1 : lines->fd, .events = POLLIN},
+				      {.fd = c->ended ? -1 : BRIDGE_FD_ENDED, .events = POLLIN}};
 		char *line;
 		size_t n;
-		look(c);
-		struct timespec t = {.tv_nsec = c->ended ? 0 : LOOK_MS * 1000000L};
-		int ready = ppoll(&p, 1, &t, &none);
-		if (ready > 0 && !lines_fill(&lines))
+		bool over = c->ended; /* before it was looked at what there is */
+		struct timespec t = {.tv_nsec = over ? 0 : LOOK_MS * 1000000L};
+		int ready = ppoll(p, 2, &t, &none);
+		if (ready > 0 && p[0].revents != 0 && !lines_fill(lines))
 			say_end(b, false, "no memory for what the agent says");
-		while ((line = lines_next(&lines, &n)) != NULL)
+		while ((line = lines_next(lines, &n)) != NULL)
 			one_line(b, line, n);
-		if (c->ended && (ready <= 0 || lines.over))
+		if (ready > 0 && p[1].revents != 0)
+			look(c);
+		if (over && (ready <= 0 || lines->over))
 			break;
 		if (stop_asked && !told && b->dialect->stop != NULL)
 			b->dialect->stop(b);
 		told = told || stop_asked;
-		/* One that was spoken to does not end by itself. */
-		if (b->course != GOING && c->to >= 0) {
-			close(c->to);
-			c->to = b->to = -1;
-			kill_at = timer_ms() + GRACE_MS;
-		}
-		if (timer_ms() >= kill_at) {
-			kill(c->pid, SIGKILL);
-			kill_at = UINT64_MAX;
+		/* One that was spoken to does not end by itself; with this process the agent is ended. */
+		if (b->course != GOING && b->to >= 0) {
+			close(b->to);
+			b->to = -1;
+			leave_at = timer_ms() + GRACE_MS;
 		}
 	}
 	say_whole(b);
-	if (lines.skipped > 0)
-		log_warn("%u lines of the agent were longer than %d bytes", lines.skipped, LINE_MAX_BYTES);
-	lines_free(&lines);
+	if (lines->skipped > 0)
+		log_warn("%u lines of the agent were longer than %d bytes", lines->skipped, LINE_MAX_BYTES);
+	lines_free(lines);
 }
 
 static void conclude(struct bridge *b, const struct child *c)
@@ -150,7 +128,8 @@ static void conclude(struct bridge *b, const struct child *c)
 	say_end(b, c->status == 0 && !b->dialect->talks, c->status != 0 ? why : "it ended before its answer");
 }
 
-static bool leave(struct bridge *b, int workspace)
+/* Its claim, which the runner collects. */
+static bool leave(struct bridge *b)
 {
 	own_buf struct buf out;
 	struct jw w;
@@ -163,20 +142,49 @@ static bool leave(struct bridge *b, int workspace)
 	jw_close(&w, '}');
 	if (buf_cstr(&out) != NULL)
 		event_post(&b->events, "agent.finished", buf_cstr(&out));
-	return response_leave(workspace, &out);
+	buf_addc(&out, '\n');
+	return !buf_failed(&out) && write_all(BRIDGE_FD_CLAIM, out.p, out.n);
 }
 
-/* The run's permissions by kind of tool, which are for agents to honour. */
-static bool read_permissions(struct bridge *b, int workspace)
+/* The task, with the run's permissions by kind of tool, which are for agents to honour. */
+static const char *read_task(struct bridge *b, struct wire_bytes json)
 {
-	size_t n;
-	own_free char *text = file_read(workspace, "request.json", REQUEST_MAX, &n);
+	const char *why = task_parse(&b->task, json.p, json.n);
 
-	arena_init(&b->request, 4 * REQUEST_MAX);
-	const struct json *root =
-	    text != NULL ? json_parse(&b->request, text, n, JSON_DEPTH, BRIDGE_NODES, NULL) : NULL;
+	arena_init(&b->request, 8 << 20);
+	const struct json *root = json_parse(&b->request, json.p, json.n, JSON_DEPTH, BRIDGE_NODES, NULL);
 	b->permissions = inner(root, "permissions");
-	return root != NULL;
+	return why == NULL && root == NULL ? "the request cannot be read" : why;
+}
+
+/* What is for it among the frames of the upload. NULL, or why it cannot be used. */
+static const char *read_upload(struct bridge *b, struct given *given)
+{
+	struct bundle upload;
+	const uint8_t *frame;
+	size_t n;
+	uint16_t number;
+	uint64_t op;
+	const char *why = NULL;
+
+	if (!bundle_open(&upload, BRIDGE_FD_UPLOAD, BN_MAXFRAME))
+		return "the upload cannot be read";
+	while (why == NULL && bundle_next(&upload, &frame, &n) > 0) {
+		struct bn_request request;
+		struct bn_bridge tokens;
+		if (!wire_peek(frame, n, &number, &op))
+			continue;
+		if (number == BN_REQUEST && bn_get_request(frame, n, &request)) {
+			given->task = true;
+			why = read_task(b, request.json);
+		} else if (number == BN_BRIDGE && bn_get_bridge(frame, n, &tokens)) {
+			given->bridge = secret_set(&given->events, tokens.events.p, tokens.events.n) &&
+					secret_set(&given->approvals, tokens.approvals.p, tokens.approvals.n);
+		}
+	}
+	bundle_close(&upload);
+	close(BRIDGE_FD_UPLOAD);
+	return why == NULL && !(given->task && given->bridge) ? "the upload is not for a bridge" : why;
 }
 
 static const struct dialect *dialect_find(const char *name)
@@ -196,55 +204,58 @@ int __lsan_is_turned_off(void)
 }
 #endif
 
+/* As lib/bridged.h says, and as nobody else does. */
+static bool descriptors(void)
+{
+	for (int fd = 0; fd < BRIDGE_FD__FIRST_FREE; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			return false;
+	return fcntl(BRIDGE_FD_TO, F_SETFL, O_NONBLOCK) == 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct bridge b;
-	own_tokens struct tokens tokens = {0};
+	static struct given given;
 	struct sigaction sa = {.sa_handler = on_signal};
-	struct child c;
-	const char *file;
-
-	const char *folder = "/workspace";
+	struct child c = {0};
 
 	log_open("pinfold-bridge");
-	if (argc > 3 && strcmp(argv[1], "--workspace") == 0) { /* of a test */
-		folder = argv[2];
-		argc -= 2;
-		argv += 2;
-	}
-	b.dialect = argc > 3 && strcmp(argv[2], "--") == 0 ? dialect_find(argv[1]) : NULL;
-	if (b.dialect == NULL) {
+	b.dialect = argc == 2 ? dialect_find(argv[1]) : NULL;
+	if (b.dialect == NULL || !descriptors()) {
 		log_error("usage: pinfold-bridge acp|codex|codex-ask|claude|claude-ask|pi|opencode|copilot -- PROGRAM "
-			  "[WORD...]");
+			  "[WORD...], as the "
+			  "first words "
+			  "of an agent profile's command");
 		return 2;
 	}
-	if (!undumpable())
-		fatal("this process cannot be made undumpable: %s", strerror(errno));
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGCHLD, &sa, NULL);
-	own_fd int workspace = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const char *why = workspace < 0 ? strerror(errno) : tokenfiles_take(workspace, &tokens, &file);
+	const char *why = read_upload(&b, &given);
 	if (why != NULL)
-		fatal("%s: %s", workspace < 0 ? folder : file, why);
-	why = task_read(&b.task, workspace);
-	if (why != NULL || !read_permissions(&b, workspace))
-		fatal("%s", why != NULL ? why : "request.json cannot be read");
+		fatal("%s", why);
 	if ((b.http = http_new(b.task.gateway)) == NULL)
 		fatal("out of memory");
-	b.events = (struct events){.http = b.http, .token = &tokens.events, .task = &b.task};
-	b.approve = (struct approve){b.http, &tokens.approvals, &b.events, &b.task};
+	if (!undumpable() || !confine(CONFINE_BRIDGE, NULL, 0))
+		fatal("this process cannot be confined: %s", strerror(errno));
+	b.events = (struct events){.http = b.http, .token = &given.events, .task = &b.task};
+	b.approve = (struct approve){b.http, &given.approvals, &b.events, &b.task};
 	buf_init(&b.chunk, 2 * EVENT_TEXT);
+	lines_init(&b.from, BRIDGE_FD_FROM);
 	event_post(&b.events, "agent.started", NULL);
-	if (!start(&c, argv + 3, b.dialect->talks))
-		fatal("the agent cannot be started: %s", strerror(errno));
-	b.to = c.to;
+	b.to = b.dialect->talks ? BRIDGE_FD_TO : -1;
+	if (!b.dialect->talks)
+		close(BRIDGE_FD_TO);
+	if (!write_all(BRIDGE_FD_READY, b.dialect->talks ? &(char){BRIDGE_TALKS} : &(char){BRIDGE_QUIET}, 1))
+		fatal("the runner is gone");
 	if (b.dialect->begin != NULL && !b.dialect->begin(&b))
 		say_end(&b, false, "the agent does not listen");
 	attend(&b, &c);
 	conclude(&b, &c);
-	if (!leave(&b, workspace))
-		log_error("response.json cannot be written: %s", strerror(errno));
+	if (!leave(&b))
+		log_error("the claim cannot be written: %s", strerror(errno));
 	log_info("ended %s%s%s", b.course == ENDED_WELL ? "well" : "badly", b.why[0] != '\0' ? ": " : "", b.why);
+	secret_wipe(&given.events);
+	secret_wipe(&given.approvals);
 	return b.course == ENDED_WELL ? 0 : 1;
 }

@@ -1,8 +1,11 @@
 /* What agents say, as events. It is bounded here and cleaned where it is taken. */
 #include "bridge/bridge.h"
 #include "lib/num.h"
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NAME = 128, TEXT = 2 * EVENT_TEXT };
 
@@ -102,9 +105,30 @@ void say_end(struct bridge *b, bool well, const char *why)
 	}
 }
 
+/* The agent may have so much to say first that neither could go on: it is read meanwhile, and heard later. */
+static bool tell(struct bridge *b, const uint8_t *p, size_t n)
+{
+	while (n > 0) {
+		ssize_t done = write(b->to, p, n);
+		if (done >= 0) {
+			p += done;
+			n -= (size_t)done;
+			continue;
+		}
+		bool room = !b->from.over && b->from.n < LINE_MAX_BYTES;
+		struct pollfd f[2] = {{.fd = b->to, .events = POLLOUT},
+				      {.fd = room ? b->from.fd : -1, .events = POLLIN}};
+		if ((errno != EAGAIN && errno != EINTR) || (poll(f, 2, -1) < 0 && errno != EINTR))
+			return false;
+		if (room && f[1].revents != 0 && !lines_fill(&b->from))
+			return false;
+	}
+	return true;
+}
+
 bool say_line(struct bridge *b, struct buf *text)
 {
 	buf_addc(text, '\n');
 	/* Both sides of the conversation are the transcript. */
-	return !buf_failed(text) && write_all(1, text->p, text->n) && write_all(b->to, text->p, text->n);
+	return !buf_failed(text) && write_all(1, text->p, text->n) && tell(b, text->p, text->n);
 }

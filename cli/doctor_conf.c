@@ -161,7 +161,7 @@ static void agents(struct doctor *d)
 
 static bool in_range(const struct cf_global *g, uint64_t id)
 {
-	return id >= g->box_uid_base && id < (uint64_t)g->box_uid_base + 2ull * g->max_boxes;
+	return id >= g->box_uid_base && id < (uint64_t)g->box_uid_base + (uint64_t)BOX_UIDS * g->max_boxes;
 }
 
 static void roles(struct doctor *d)
@@ -195,7 +195,7 @@ static void sub_ids(struct doctor *d, const char *path)
 {
 	char line[512];
 	const struct cf_global *g = &d->conf.global;
-	uint64_t end = (uint64_t)g->box_uid_base + 2ull * g->max_boxes, first, count;
+	uint64_t end = (uint64_t)g->box_uid_base + (uint64_t)BOX_UIDS * g->max_boxes, first, count;
 	FILE *f = fopen(path, "re");
 
 	while (f != NULL && fgets(line, sizeof line, f) != NULL) {
@@ -238,7 +238,7 @@ static void range(struct doctor *d)
 		       doctor_where(where, NULL, "", "box_uid_base"));
 	}
 	found(d, DOCTOR_OK, "ids %u to %u are the boxes' alone", g->box_uid_base,
-	      g->box_uid_base + 2 * g->max_boxes - 1);
+	      g->box_uid_base + BOX_UIDS * g->max_boxes - 1);
 }
 
 const struct doctor_check doctor_conf[] = {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lib/own.h"
+#include "lib/place.h"
 
 const char *const seen_spaces[SEEN_SPACES] = {"mnt", "pid", "net", "ipc", "uts", "cgroup", "user"};
 
@@ -369,19 +370,20 @@ static void pivot(struct doctor *d, const struct seen *s)
 
 static void userns(struct doctor *d, const struct seen *s)
 {
-	unsigned lines = 0, inside, outside, count;
+	unsigned lines = 0, ids = 0, inside, outside, count;
 
 	if (s->space[SEEN_SPACES - 1] == 0)
 		found(d, DOCTOR_ERROR, "it has the machine's own user namespace");
 	for (const char *p = s->uid_map; p != NULL && *p != '\0'; p = (p = strchr(p, '\n')) != NULL ? p + 1 : NULL)
 		if (sscanf(p, "%u %u %u", &inside, &outside, &count) == 3) {
 			lines++;
-			if (count != 1 || outside == 0)
+			ids += count;
+			if (count > 2 || outside == 0)
 				found(d, DOCTOR_ERROR, "its id %u is %u outside, and %u more", inside, outside,
 				      count - 1);
 		}
-	if (lines != 2)
-		found(d, DOCTOR_ERROR, "%u ranges of ids instead of two ids", lines);
+	if (lines != 2 || ids != BOX_UIDS)
+		found(d, DOCTOR_ERROR, "%u ids in %u ranges instead of runner, agent and bridge", ids, lines);
 }
 
 static void ids(struct doctor *d, const struct seen *s)

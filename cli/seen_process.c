@@ -14,6 +14,7 @@
 #include "cli/doctor_seen.h"
 #include "lib/num.h"
 #include "lib/own.h"
+#include "lib/place.h"
 
 ssize_t seen_text(pid_t pid, const char *name, char *out, size_t room)
 {
@@ -44,7 +45,7 @@ bool seen_is_box(const struct conf *conf, uid_t uid)
 {
 	const struct cf_global *g = &conf->global;
 
-	return uid >= g->box_uid_base && uid < g->box_uid_base + 2 * g->max_boxes;
+	return uid >= g->box_uid_base && uid < g->box_uid_base + BOX_UIDS * g->max_boxes;
 }
 
 static bool in_box(const struct conf *conf, pid_t sandboxd, pid_t pid)

@@ -89,6 +89,7 @@ struct box {
 	pthread_mutex_t lock;
 	const struct terms *opened_under; /* under the lock; used once by the box */
 	enum box_delivery delivery;
+	bool bridged;                   /* events and questions are its bridge's alone */
 	char model[129];                /* that its run is bound to; empty: not known yet */
 	char agent[129], profile[129];  /* the same */
 	struct pace denied;             /* how often a wrong token is told of */

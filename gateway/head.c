@@ -6,6 +6,7 @@
 #include "gateway/gateway.h"
 #include "gen/audit.h"
 #include "gen/routes.h"
+#include "lib/bridged.h"
 #include "lib/die.h"
 #include <microhttpd.h>
 #include <stdio.h>
@@ -141,9 +142,17 @@ static void take_learnt(struct gate_call *call)
 		return;
 	const struct cf_agent *agent = conf_agent(call->before->conf, call->learnt.agent);
 	box->delivery = agent && agent->token_wire ? BOX_WIRE : BOX_FILES;
+	box->bridged = agent && bridged_words(agent->argv, agent->argv_n) > 0;
 	memcpy(box->agent, call->learnt.agent, sizeof box->agent);
 	memcpy(box->profile, call->learnt.profile, sizeof box->profile);
 	memcpy(box->model, call->learnt.model, sizeof box->model);
+}
+
+/* Is the connection enough to say whose call it is? Behind a bridge, which has tokens that the agent cannot get at,
+ * only where the agent asks its model. */
+static bool by_wire(const struct gate_call *call)
+{
+	return call->box->delivery == BOX_WIRE && (!call->box->bridged || call->found.route->audience == TOKEN_MODEL);
 }
 
 /* HEAD_ON, HEAD_REFUSED by call->known, or HEAD_ASK. */
@@ -158,11 +167,11 @@ static enum head_next authenticate(struct gate_call *call, const struct head *h,
 		call->learn = !*box->agent && (call->known != ERR_OK || call->found.route->audience == TOKEN_MODEL);
 		/* A run that waited for a person may be older than its tokens, which its agent has read once and for
 		 * all. */
-		if (call->learn || (call->renew && box->delivery != BOX_WIRE))
+		if (call->learn || (call->renew && !by_wire(call)))
 			return HEAD_ASK;
 	} else
 		take_learnt(call);
-	if (call->known != ERR_OK && box->delivery == BOX_WIRE) {
+	if (call->known != ERR_OK && by_wire(call)) {
 		const char *given;
 		size_t n;
 		bool any = shown(call, h, &given, &n);

@@ -10,12 +10,13 @@
 #include "handlers/denied.h"
 #include "lib/ask.h"
 #include "lib/die.h"
+#include "lib/place.h"
 #include <stdio.h>
 
 static bool boxed(const struct conf *conf, uid_t uid)
 {
 	uint64_t base = conf->global.box_uid_base;
-	return uid >= base && uid < base + 2 * (uint64_t)conf->global.max_boxes;
+	return uid >= base && uid < base + BOX_UIDS * (uint64_t)conf->global.max_boxes;
 }
 
 bool caller_known(struct request *rq, struct reply *rp)

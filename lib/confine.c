@@ -52,6 +52,8 @@ static const struct role {
 		      LL_BIND_TCP | LL_CONNECT_TCP,
 		      true,
 		      {{"/etc", LL_READ}, {"/usr", LL_READ}, {"/lib", LL_READ}, {"/lib64", LL_READ}}},
+    /* It has the gateway's address as a number. */
+    [CONFINE_BRIDGE] = {&filter_bridge, LL_BIND_TCP, true, {{"/etc/ssl", LL_READ}}},
 };
 
 static bool limit(__rlimit_resource_t what, rlim_t most)

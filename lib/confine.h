@@ -18,6 +18,7 @@ enum confine_role {
 	CONFINE_PUSH,
 	CONFINE_JUDGE, /* within the steward's */
 	CONFINE_CONF,
+	CONFINE_BRIDGE, /* within a box, of its own uid */
 	CONFINE__COUNT
 };
 

@@ -41,6 +41,7 @@ enum box_fd {
 	BOX_FD__FIRST_FREE = 11
 };
 enum box_kind { BOX_WORK = 1, BOX_CHECK = 2 };
+enum { BOX_UIDS = 3 }; /* of each: the runner's, the agent's, the bridge's */
 /* Names below the run directory. */
 #define PLACE_STORE_SOCK "store/store.sock"
 #define PLACE_ADMIN_SOCK "admin/admin.sock"

@@ -261,22 +261,27 @@ static bool walk_tree(struct walk *k)
 	return true;
 }
 
-static bool claim(struct walk *k, int workspace)
+static bool claim(struct walk *k, int workspace, int bridged)
 {
 	struct stat st;
-	if (fstatat(workspace, "response.json", &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) || st.st_nlink > 1 ||
-	    st.st_size > COLLECT_CLAIM_MAX)
+	if (bridged >= 0 ? fstat(bridged, &st) || st.st_size == 0
+			 : fstatat(workspace, "response.json", &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
+			       st.st_nlink > 1)
+		return true;
+	if (st.st_size > COLLECT_CLAIM_MAX)
 		return true;
 	own_free uint8_t *buf = malloc((size_t)st.st_size + 1);
 	if (!buf)
 		return false;
-	if (read_file(workspace, "response.json", &st, buf, COLLECT_CLAIM_MAX) != ENTRY_FILE)
+	if (bridged >= 0 ? pread(bridged, buf, (size_t)st.st_size, 0) != st.st_size
+			 : read_file(workspace, "response.json", &st, buf, COLLECT_CLAIM_MAX) != ENTRY_FILE)
 		return true;
 	struct bn_claim m = {.response = {buf, (uint32_t)keymask_hide(k->mask, buf, (size_t)st.st_size)}};
 	return result_claim(k->r, &m);
 }
 
-const char *collect(const struct warden *w, struct result *r, const struct bn_go *limits, const struct keymask *mask)
+const char *collect(const struct warden *w, struct result *r, const struct bn_go *limits, const struct keymask *mask,
+		    int bridged)
 {
 	struct bn_go within = *limits;
 	struct walk k = {.w = w, .r = r, .limits = &within, .mask = mask, .fd = -1};
@@ -305,5 +310,6 @@ const char *collect(const struct warden *w, struct result *r, const struct bn_go
 	if (k.fd >= 0)
 		close(k.fd);
 	struct bn_collected end = {.entries = k.entries, .complete = !k.full};
-	return fine && claim(&k, workspace) && result_collected(r, &end) ? NULL : "what was left cannot be collected";
+	return fine && claim(&k, workspace, bridged) && result_collected(r, &end) ? NULL
+										  : "what was left cannot be collected";
 }

@@ -8,11 +8,9 @@
 #include "lib/own.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/prctl.h>
 
 static const char workspace[] = "/workspace/";
 
@@ -128,13 +126,10 @@ static void forget(struct keys *k, uint32_t i)
 	char path[sizeof workspace + 80];
 	path_of(&k->plan->keys[i], path);
 	k->files &= ~(1u << i);
-	if (setresuid((uid_t)-1, LAUNCH_UID, (uid_t)-1))
+	if (!launch_as(LAUNCH_UID))
 		return;
 	(void)unlink(path);
-	if (setresuid((uid_t)-1, 0, (uid_t)-1))
-		_exit(1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* changing ids cleared it */
-	prctl(PR_SET_DUMPABLE, 0);
+	launch_as(0);
 }
 
 void keys_noticed(struct keys *k, uint64_t now)

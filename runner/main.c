@@ -9,7 +9,8 @@
  * pinfold-unpack as if it were an agent: what came of it is collected, and there is nothing else in that box.
  *
  * Everything that writes into /workspace or executes anything is a child that has become the agent's uid,
- * in the agent's cgroups. This process itself only forks, waits, kills, and reads files.
+ * in the agent's cgroups; so is the agent's bridge, which has a uid of its own and writes nothing there. This process
+ * itself only forks, waits, kills, and reads files.
  *
  * What it trusts: the kernel and its descriptors. What it never does: interpret a byte the agent wrote,
  * follow a link, take a decision about the result, keep a token, or wait for the agent without a limit. Where the agent
@@ -31,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -43,6 +45,7 @@ struct app {
 	struct keys keys;
 	uint8_t output[OUTPUT_MAX];
 	char detail[257];
+	int claim; /* of the agent's bridge; -1: it has none */
 };
 
 /* Fixed, so that nothing of the host or of a caller decides what git does or what the commit is called. */
@@ -177,10 +180,16 @@ static struct outcome run_command(struct app *a, const struct command *c, const 
 {
 	struct outcome o;
 	bool agent = c == &a->plan.agent;
+	bool bridged = agent && a->plan.bridge[0] != NULL;
 	if (agent)
 		keys_watch(&a->keys);
+	if (bridged && (a->claim = memfd_create("claim", MFD_CLOEXEC)) < 0)
+		broken(a, ERR_SANDBOX_SETUP_FAILED, "the bridge's claim has no place");
 	struct launch l = {.argv = c->argv,
 			   .keys = agent ? &a->keys : NULL,
+			   .bridge = bridged ? a->plan.bridge : NULL,
+			   .upload = BOX_FD_UPLOAD,
+			   .claim = a->claim,
 			   .env = env,
 			   .cwd = "/workspace/source",
 			   .limit_ms = (uint64_t)c->seconds * 1000,
@@ -214,7 +223,7 @@ static void finish(struct app *a, const struct outcome *o, bool whole)
 			   .output = {a->output, (uint32_t)o->output_n}};
 	must(a, result_ran(&a->r, &m));
 	struct bn_collected nothing = {.complete = true};
-	const char *why = whole                               ? collect(&a->w, &a->r, &a->plan.go, &a->keys.mask)
+	const char *why = whole ? collect(&a->w, &a->r, &a->plan.go, &a->keys.mask, a->claim)
 			  : result_collected(&a->r, &nothing) ? NULL
 							      : "the result cannot be written";
 	if (why)
@@ -278,6 +287,7 @@ int main(void)
 	if (getpid() != 1 || getuid() != 0)
 		fatal("this program is process 1 of a box; sandboxd starts it");
 	a.r.fd = BOX_FD_RESULT;
+	a.claim = -1;
 	take_descriptors(&a.w);
 	launch_init(&a.w);
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
@@ -295,7 +305,8 @@ int main(void)
 		return 0;
 	}
 	bool ready = make_workspace(&a);
-	close(BOX_FD_UPLOAD); /* it holds the tokens */
+	if (!a.plan.bridge[0])        /* which reads it, too */
+		close(BOX_FD_UPLOAD); /* it holds the tokens */
 	if (a.plan.kind == PLAN_WORK)
 		work(&a, ready);
 	else

@@ -6,7 +6,7 @@
 #include "lib/path.h"
 #include <string.h>
 
-enum state { START, BASE, TOKENS, READY, CHANGES, CHECKS, FILES, PARTS, PARTS_END, END };
+enum state { START, BASE, TOKENS, BRIDGED, READY, CHANGES, CHECKS, FILES, PARTS, PARTS_END, END };
 
 /* Which frame may come where; everything else is refused. */
 static const struct step {
@@ -14,19 +14,16 @@ static const struct step {
 	uint8_t number;
 	uint8_t next;
 } steps[] = {
-    {START, BN_SOURCE, FILES},      {START, BN_PROGRAM, FILES},
-    {FILES, BN_SOURCE, FILES},      {FILES, BN_PROGRAM, FILES},
-    {START, BN_SOURCE_END, BASE},   {FILES, BN_SOURCE_END, BASE},
-    {START, BN_ARCHIVE, PARTS},     {PARTS, BN_ARCHIVE, PARTS},
-    {PARTS, BN_UNPACK, PARTS_END},  {PARTS_END, BN_GO, END},
-    {BASE, BN_REQUEST, TOKENS},     {TOKENS, BN_TOKEN, TOKENS},
-    {TOKENS, BN_FILE, TOKENS},      {TOKENS, BN_CREDENTIAL, TOKENS},
-    {TOKENS, BN_AGENT, READY},      {READY, BN_GO, END},
-    {BASE, BN_CHANGED, CHANGES},    {BASE, BN_REMOVED, CHANGES},
-    {BASE, BN_CHECK, CHECKS},       {BASE, BN_GO, END},
-    {CHANGES, BN_CHANGED, CHANGES}, {CHANGES, BN_REMOVED, CHANGES},
-    {CHANGES, BN_CHECK, CHECKS},    {CHANGES, BN_GO, END},
-    {CHECKS, BN_CHECK, CHECKS},     {CHECKS, BN_GO, END},
+    {START, BN_SOURCE, FILES},   {START, BN_PROGRAM, FILES},      {FILES, BN_SOURCE, FILES},
+    {FILES, BN_PROGRAM, FILES},  {START, BN_SOURCE_END, BASE},    {FILES, BN_SOURCE_END, BASE},
+    {START, BN_ARCHIVE, PARTS},  {PARTS, BN_ARCHIVE, PARTS},      {PARTS, BN_UNPACK, PARTS_END},
+    {PARTS_END, BN_GO, END},     {BASE, BN_REQUEST, TOKENS},      {TOKENS, BN_TOKEN, TOKENS},
+    {TOKENS, BN_FILE, TOKENS},   {TOKENS, BN_CREDENTIAL, TOKENS}, {TOKENS, BN_AGENT, READY},
+    {READY, BN_GO, END},         {TOKENS, BN_BRIDGE, BRIDGED},    {BRIDGED, BN_AGENT, READY},
+    {BASE, BN_CHANGED, CHANGES}, {BASE, BN_REMOVED, CHANGES},     {BASE, BN_CHECK, CHECKS},
+    {BASE, BN_GO, END},          {CHANGES, BN_CHANGED, CHANGES},  {CHANGES, BN_REMOVED, CHANGES},
+    {CHANGES, BN_CHECK, CHECKS}, {CHANGES, BN_GO, END},           {CHECKS, BN_CHECK, CHECKS},
+    {CHECKS, BN_GO, END},
 };
 
 bool upload_open(struct upload *u, int fd)
@@ -112,6 +109,10 @@ static const char *decode(struct upload *u, uint8_t before, const uint8_t *f, si
 		if (!*it->credential.file == !*it->credential.variable || strchr(it->credential.variable, '='))
 			return "a key is neither a variable nor a file, or both";
 		return !*it->credential.file || token_name(it->credential.file) ? NULL : "a key's name is not allowed";
+	case BN_BRIDGE:
+		return !bn_get_bridge(f, n, &it->bridge) ? malformed
+		       : it->bridge.argv_n               ? NULL
+							 : "the bridge has no program";
 	case BN_AGENT:
 		return !bn_get_agent(f, n, &it->agent) ? malformed
 		       : it->agent.argv_n              ? NULL
@@ -187,6 +188,8 @@ static bool keep_item(struct plan *p, const struct item *it)
 {
 	if (it->number == BN_CREDENTIAL)
 		return keep_key(p, &it->credential);
+	if (it->number == BN_BRIDGE)
+		return keep(&p->strings, it->bridge.argv, it->bridge.argv_n, p->bridge);
 	if (it->number == BN_AGENT) {
 		const struct bn_agent *m = &it->agent;
 		p->agent.seconds = m->wall_seconds;

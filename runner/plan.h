@@ -9,7 +9,7 @@
 
 /* Below /workspace: where a profile's own files are, and its HOME. */
 #define PLAN_HOME "home"
-enum { PLAN_ARGS = 64, PLAN_ENV = 64, PLAN_CHECKS = 16, PLAN_KEYS = 8 };
+enum { PLAN_ARGS = 64, PLAN_ENV = 64, PLAN_CHECKS = 16, PLAN_KEYS = 8, PLAN_BRIDGE = 8 };
 enum { KEY_REAL, KEY_MADE_UP, KEY_UNSET }; /* CREDENTIAL.made_up */
 enum { PLAN_WORK = 1, PLAN_CHECK = 2, PLAN_UNPACK = 3 };
 
@@ -28,6 +28,7 @@ struct item {
 		struct bn_token token;
 		struct bn_file file;
 		struct bn_credential credential;
+		struct bn_bridge bridge;
 		struct bn_agent agent;
 		struct bn_check check;
 		struct bn_go go;
@@ -65,8 +66,9 @@ struct plan_key {
 };
 
 struct plan {
-	uint8_t kind;         /* PLAN_WORK, PLAN_CHECK or PLAN_UNPACK */
-	struct command agent; /* of the last one its limits of time, and nothing else */
+	uint8_t kind;                        /* PLAN_WORK, PLAN_CHECK or PLAN_UNPACK */
+	struct command agent;                /* of the last one its limits of time, and nothing else */
+	const char *bridge[PLAN_BRIDGE + 1]; /* its argv; the first NULL: the agent has none */
 	struct command checks[PLAN_CHECKS];
 	uint32_t checks_n;
 	struct plan_key keys[PLAN_KEYS];

@@ -1,5 +1,5 @@
 /*
- * The list of boxes: one slot each, with two uids that no other slot has. Everything happens on the event
+ * The list of boxes: one slot each, with three uids that no other slot has. Everything happens on the event
  * loop; nothing here waits. What became of a box is told, in this order:
  *
  *   spawned, [opened], [closed], exited, gone          or          refused

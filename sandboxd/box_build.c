@@ -46,12 +46,10 @@ bool box_build(struct box *b, int upload_, int keys_)
 	b->groups_left = true;
 	if (group < 0)
 		return failed(b, STEP_CGROUP, errno);
-	uid_t runner = b->all->uid_base + 2 * b->slot;
 	struct box_plan plan = {.place = &b->all->place,
 				.cg = &b->all->cg,
 				.slot = b->slot,
-				.runner_uid = runner,
-				.agent_uid = runner + 1,
+				.uid = b->all->uid_base + BOX_UIDS * b->slot,
 				.limits = b->limits,
 				.listener = b->kind == BOX_WORK,
 				.probe = b->probe,
@@ -89,7 +87,7 @@ static bool take(struct box *b, const struct box_note *note, int *fds, int nfds)
 	case NOTE_MAPS:
 		if (b->kind == BOX_WORK && nfds == 1 && b->listener < 0)
 			b->listener = steal_fd(&fds[0]);
-		if (!box_ids_map(b->pid, b->all->uid_base + 2 * b->slot, b->all->uid_base + 2 * b->slot + 1))
+		if (!box_ids_map(b->pid, b->all->uid_base + BOX_UIDS * b->slot))
 			return failed(b, STEP_IDS, errno);
 		return chan_send(b->build.fd, "", 1, NULL, 0) == 0 || failed(b, STEP_IDS, errno);
 	case NOTE_LACKS: /* an extra wall */

@@ -171,7 +171,7 @@ void box_child(const struct box_plan *given)
 	if (!box_root(p, &step))
 		fail(p, step);
 	need(p, STEP_USERNS, setgroups(0, NULL) == 0 && unshare(CLONE_NEWUSER) == 0 && maps_written(p, listener));
-	need(p, STEP_IDS, box_ids_become(0, 0));
+	need(p, STEP_IDS, setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0);
 	need(p, STEP_DEATHSIG, dies_with_sandboxd(p)); /* again: the change of ids has cleared it */
 	need(p, STEP_DESCRIPTORS, arrange(p, agent, n));
 	need(p, STEP_RLIMITS, set_rlimits(&p->limits));

@@ -107,8 +107,9 @@ static const struct {
 } files[] = {
     {"passwd", "root:x:0:0:root of the box:/:/usr/sbin/nologin\n"
 	       "agent:x:1000:1000:agent:/workspace:/bin/sh\n"
+	       "bridge:x:1001:1001:bridge:/:/usr/sbin/nologin\n"
 	       "nobody:x:65534:65534:the host:/:/usr/sbin/nologin\n"},
-    {"group", "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n"},
+    {"group", "root:x:0:\nagent:x:1000:\nbridge:x:1001:\nnogroup:x:65534:\n"},
     {"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"},
     {"hosts", "127.0.0.1 localhost box\n::1 localhost\n"},
     {"hostname", "box\n"},
@@ -146,7 +147,7 @@ static bool make_writable(const struct box_plan *p)
 	unsigned long flags = MS_NOSUID | MS_NODEV;
 	char o[160];
 	snprintf(o, sizeof o, "mode=0755,size=%llu,nr_inodes=%u,uid=%u,gid=%u", (unsigned long long)l->workspace_bytes,
-		 l->workspace_inodes, p->agent_uid, p->agent_uid);
+		 l->workspace_inodes, p->uid + 1, p->uid + 1);
 	if (mount("workspace", "workspace", "tmpfs", flags, o) != 0)
 		return false;
 	snprintf(o, sizeof o, "mode=1777,size=%llu,nr_inodes=%u", (unsigned long long)l->workspace_bytes,

@@ -1,5 +1,5 @@
 /*
- * Users and capabilities of a box. Root of the box is the slot's first uid, the agent its second; both are
+ * Users and capabilities of a box. Root of the box is the slot's first uid, agent and bridge are the next; all are
  * nobody outside. The runner keeps four capabilities of the box's own user namespace; they are ambient, so
  * that they vanish by themselves when it changes to the agent's uid, and the bounding set is empty, so that
  * nothing brings them back.
@@ -16,24 +16,19 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-static bool write_map(pid_t pid, const char *file, unsigned first, unsigned second)
+static bool write_map(pid_t pid, const char *file, unsigned first)
 {
 	char path[64], text[64];
 	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-	int n = snprintf(text, sizeof text, "0 %u 1\n1000 %u 1\n", first, second);
+	int n = snprintf(text, sizeof text, "0 %u 1\n1000 %u 2\n", first, first + 1);
 	own_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
 	return fd >= 0 && write_all(fd, text, (size_t)n);
 }
 
 /* pid is our own child and not reaped, so the number is still its. */
-bool box_ids_map(pid_t pid, uid_t runner, uid_t agent)
+bool box_ids_map(pid_t pid, uid_t first)
 {
-	return write_map(pid, "uid_map", runner, agent) && write_map(pid, "gid_map", runner, agent);
-}
-
-bool box_ids_become(uid_t uid, gid_t gid)
-{
-	return setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0;
+	return write_map(pid, "uid_map", first) && write_map(pid, "gid_map", first);
 }
 
 bool box_caps(void)

@@ -36,7 +36,7 @@ struct box_plan {
 	const struct box_place *place;
 	const struct cg *cg;
 	uint32_t slot;
-	uid_t runner_uid, agent_uid; /* gids are the same numbers */
+	uid_t uid; /* the runner's, the first of its BOX_UIDS; gids are the same numbers */
 	struct box_limits limits;
 	bool listener; /* a work box */
 	bool probe;    /* at start: build everything, run nothing */
@@ -56,11 +56,10 @@ void box_child(const struct box_plan *p) __attribute__((noreturn));
 bool box_root(const struct box_plan *p, enum step *step);
 /* In sandboxd: makes the shared part of all roots when there is none or the host's libraries have changed. */
 bool box_template(struct box_place *place, enum step *step);
-bool box_ids_become(uid_t uid, gid_t gid);
 bool box_caps(void);
 bool box_landlock(void);
 /* Does the kernel have what this extra wall of Landlock needs? */
 bool box_landlock_has(enum step extra);
 /* In sandboxd: the two lines of each map of the child. */
-bool box_ids_map(pid_t pid, uid_t runner, uid_t agent);
+bool box_ids_map(pid_t pid, uid_t first);
 #endif

@@ -248,7 +248,7 @@ int main(int argc, char **argv)
 	catch_signals(&app);
 	prepare_boxes(&app);
 	log_info("ready: %u boxes, uids %u to %u", app.boxes.slots, app.boxes.uid_base,
-		 app.boxes.uid_base + 2 * app.boxes.slots - 1);
+		 app.boxes.uid_base + BOX_UIDS * app.boxes.slots - 1);
 	manager_tell("READY=1");
 	while (app.stop != STOP_DONE) {
 		uint64_t now = timer_ms();

@@ -127,7 +127,7 @@ const struct cf_role *settings_role(const struct settings *s, const char *name)
 
 static bool in_range(uint32_t id, const struct cf_global *g)
 {
-	return id >= g->box_uid_base && id < g->box_uid_base + 2 * g->max_boxes;
+	return id >= g->box_uid_base && id < g->box_uid_base + BOX_UIDS * g->max_boxes;
 }
 
 static void check(const struct settings *c)
@@ -138,7 +138,7 @@ static void check(const struct settings *c)
 		unfit("the configuration names other folders than this program has; is it from another version?");
 	if (g->max_boxes < 1 || g->max_boxes > BOXES_MAX || g->gateway_port == 0)
 		unfit("the configuration must allow 1 to %d boxes and name a gateway port", BOXES_MAX);
-	if (g->box_uid_base < UID_LOWEST || g->box_uid_base > (uint32_t)INT32_MAX - 2 * BOXES_MAX)
+	if (g->box_uid_base < UID_LOWEST || g->box_uid_base > (uint32_t)INT32_MAX - BOX_UIDS * BOXES_MAX)
 		unfit("box_uid_base %u is out of range; the first uid of boxes is at least %d", g->box_uid_base,
 		      UID_LOWEST);
 	if (g->web_gid == 0 || c->shared_gid == 0 || in_range(g->web_gid, g) || in_range(c->shared_gid, g) ||

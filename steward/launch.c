@@ -68,6 +68,7 @@ int launch_work_bundle(const struct app *app, const struct run *r)
 	pack_tokens(fd, r, app->run_key, &ok);
 	pack_files(fd, r, app->conf->global.gateway_port, &ok);
 	pack_keys(fd, r->agent, NULL, !proof_odd(app, r->agent->name), &ok);
+	pack_bridge(fd, r, app->run_key, &ok);
 	pack_agent(fd, r, app->conf->global.gateway_port, &ok);
 	pack_go(fd, r, BOX_WORK, &ok);
 	return ok && bundle_seal(fd) ? steal_fd(&fd) : -1;

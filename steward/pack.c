@@ -1,6 +1,7 @@
 /* See pack.h. Tokens exist in clear only here, in a buffer that is wiped, and in the bundle. */
 #include "steward/pack.h"
 #include "gen/bundle_msg.h"
+#include "lib/bridged.h"
 #include "lib/chan.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -59,21 +60,46 @@ void pack_request(int out, const struct run *r, unsigned gateway_port, bool *ok)
 	add(out, frame, bn_put_request(frame, BN_MAX_REQUEST, 0, &m), ok);
 }
 
+static bool mint(const struct run *r, const struct secret *key, enum token_audience a, char token[TOKEN_MAX + 1])
+{
+	return token_mint(key, a, r->run, r->tenant, r->model, (int64_t)(clock_ms() / 1000), token);
+}
+
 void pack_tokens(int out, const struct run *r, const struct secret *key, bool *ok)
 {
 	const char *const files[TOKEN_AUDIENCE__COUNT] = {[TOKEN_MODEL] = r->agent->model_token_file,
 							  [TOKEN_EVENTS] = r->agent->event_token_file,
 							  [TOKEN_APPROVALS] = r->agent->approval_token_file};
-	int64_t now = (int64_t)(clock_ms() / 1000);
-	for (int a = 0; a < TOKEN_AUDIENCE__COUNT && !r->agent->token_wire; a++) {
+	bool bridged = bridged_words(r->agent->argv, r->agent->argv_n) > 0;
+	for (int a = 0; a < (bridged ? TOKEN_EVENTS : TOKEN_AUDIENCE__COUNT) && !r->agent->token_wire; a++) {
 		char token[TOKEN_MAX + 1] = "";
 		uint8_t frame[BN_MAX_TOKEN];
-		*ok = *ok && token_mint(key, (enum token_audience)a, r->run, r->tenant, r->model, now, token);
+		*ok = *ok && mint(r, key, (enum token_audience)a, token);
 		struct bn_token m = {.file = files[a], .token = {(const uint8_t *)token, (uint32_t)strlen(token)}};
 		add(out, frame, bn_put_token(frame, sizeof frame, 0, &m), ok);
 		wipe(token, sizeof token);
 		wipe(frame, sizeof frame);
 	}
+}
+
+void pack_bridge(int out, const struct run *r, const struct secret *key, bool *ok)
+{
+	uint32_t words = bridged_words(r->agent->argv, r->agent->argv_n);
+	char events[TOKEN_MAX + 1] = "", approvals[TOKEN_MAX + 1] = "";
+	uint8_t frame[BN_MAX_BRIDGE];
+	if (words == 0)
+		return;
+	struct bn_bridge m = {.argv_n = words - 1};
+	/* One of more words is told so by the bridge itself. */
+	m.argv_n = m.argv_n < sizeof m.argv / sizeof *m.argv ? m.argv_n : sizeof m.argv / sizeof *m.argv;
+	memcpy(m.argv, r->agent->argv, sizeof m.argv[0] * m.argv_n);
+	*ok = *ok && mint(r, key, TOKEN_EVENTS, events) && mint(r, key, TOKEN_APPROVALS, approvals);
+	m.events = (struct wire_bytes){(const uint8_t *)events, (uint32_t)strlen(events)};
+	m.approvals = (struct wire_bytes){(const uint8_t *)approvals, (uint32_t)strlen(approvals)};
+	add(out, frame, bn_put_bridge(frame, sizeof frame, 0, &m), ok);
+	wipe(events, sizeof events);
+	wipe(approvals, sizeof approvals);
+	wipe(frame, sizeof frame);
 }
 
 enum { WORD_BYTES = 9900 }; /* of an environment's word in bundle.msg, with a variable's name before it */
@@ -184,7 +210,8 @@ void pack_agent(int out, const struct run *r, unsigned gateway_port, bool *ok)
 	own_arena struct arena words;
 	own_free uint8_t *frame = malloc(BN_MAX_AGENT);
 	arena_init(&words, WORDS_BYTES);
-	struct bn_agent m = {.argv_n = r->agent->argv_n,
+	uint32_t before = bridged_words(r->agent->argv, r->agent->argv_n);
+	struct bn_agent m = {.argv_n = r->agent->argv_n - before,
 			     .env_n = r->agent->env_n,
 			     .wall_seconds = r->wall_seconds,
 			     .output_bytes = r->agent->output_bytes < 1000000 ? r->agent->output_bytes : 1000000,
@@ -192,7 +219,7 @@ void pack_agent(int out, const struct run *r, unsigned gateway_port, bool *ok)
 			     .file_bytes = r->agent->file_bytes,
 			     .open_files = r->agent->open_files};
 	for (uint32_t i = 0; i < m.argv_n; i++)
-		*ok = (m.argv[i] = expand(&words, r->agent->argv[i], r, gateway_port)) != NULL && *ok;
+		*ok = (m.argv[i] = expand(&words, r->agent->argv[before + i], r, gateway_port)) != NULL && *ok;
 	for (uint32_t i = 0; i < m.env_n; i++)
 		*ok = (m.env[i] = expand(&words, r->agent->env[i], r, gateway_port)) != NULL && *ok;
 	if (*ok && r->agent->inline_variable[0] != '\0')

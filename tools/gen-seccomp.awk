@@ -17,7 +17,7 @@ function argument(s, mask) {
 function row(of, op, call, arg, value) { rows[of, nrows[of]++] = "\t{" op ", " call ", " arg ", " value "},\n" }
 BEGIN {
   FS = "\t"; nof = 0
-  split("box stored fcgi gateway steward push judge conf", w, " "); for (i in w) known[w[i]] = 1
+  split("box stored fcgi gateway steward push judge conf bridge", w, " "); for (i in w) known[w[i]] = 1
 }
 /^#/ || /^[ \t]*$/ { next }
 NF != 5 { die("five columns, separated by one tab each, not " NF) }

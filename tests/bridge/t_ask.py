@@ -4,7 +4,7 @@ protocol. The agents are scripts that say what the real ones were seen to say (c
 import json, os, signal, sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import PATIENCE, Gateway, agree, begin, check, finish, run, seen, wait_seen
+from rig import Gateway, agree, begin, check, finish, run, seen, wait_seen
 
 CODEX = r"""
 import json, os, sys, time
@@ -211,11 +211,9 @@ send(id=m["id"], result={})
 end("interrupted")
 """)
     wait_seen("tool.call")
-    p.send_signal(signal.SIGTERM)
-    p.communicate(timeout=PATIENCE)
-    with open(os.path.dirname(p.args[-1]) + "/response.json") as f:
-        claim = json.load(f)
-    check("codex: the end of the run is the end of its turn", p.returncode == 1 and claim["summary"] == "interrupted" and not shown(), claim)
+    p.bridge.send_signal(signal.SIGTERM)
+    status, claim, _, _ = p.end()
+    check("codex: the end of the run is the end of its turn", status == 1 and claim["summary"] == "interrupted" and not shown(), claim)
 
 
 def claude_course():
@@ -326,9 +324,9 @@ assert said["behavior"] == "deny" and said["interrupt"] is True, said
 end("", is_error=True, subtype="error_during_execution")
 """)
     wait_seen("tool.call")
-    p.send_signal(signal.SIGTERM)
-    p.communicate(timeout=PATIENCE)
-    check("claude: the end of the run is the end of its turn", p.returncode == 1 and not shown(), (p.returncode, shown()))
+    p.bridge.send_signal(signal.SIGTERM)
+    status, claim, _, _ = p.end()
+    check("claude: the end of the run is the end of its turn", status == 1 and not shown(), (status, shown()))
 
 
 sys.exit(finish((codex_course, codex_questions, codex_hostile, codex_ends, claude_course, claude_questions, claude_hostile, claude_ends)))

@@ -3,7 +3,7 @@
 import json, os, signal, subprocess, sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import BRIDGE, PATIENCE, Gateway, begin, check, finish, run, seen, wait_seen
+from rig import BRIDGE, Gateway, begin, check, finish, run, seen, wait_seen
 
 ACP = """
 import json, sys
@@ -168,9 +168,9 @@ assert c["method"] == "session/cancel" and c["params"] == {"sessionId": "s1"}
 answer(m, stopReason="cancelled")
 """)
     wait_seen("tool.call")
-    p.send_signal(signal.SIGTERM)
-    p.communicate(timeout=PATIENCE)
-    check("the end of the run is the end of its turn", p.returncode == 1, p.returncode)
+    p.bridge.send_signal(signal.SIGTERM)
+    status = p.end()[0]
+    check("the end of the run is the end of its turn", status == 1, status)
 
 
 SPEAKERS = {
@@ -232,10 +232,37 @@ def unheard():
     Gateway.refuse = False
 
 
+def both_at_once():
+    """What the agent has to say fills its pipe while it is told more than fits into the other one."""
+    status, claim, out, _ = run("acp", ACP + """
+print(json.dumps({"method": "session/update", "params": {"update": {"a": "x" * 3000000}}}), flush=True)
+for i in range(3):
+    print(json.dumps({"method": "session/update", "params": {"update": {"a": "y" * 300000}}}), flush=True)
+m = read()
+for i in range(3000):
+    send(id=1000 + i, method="session/request_permission", params={"toolCall": CALL, "options": [{"optionId": "z" * 1000, "kind": "reject_once"}]})
+answer(m, protocolVersion=1)
+m = read()
+while "method" not in m: m = read()
+answer(m, sessionId="s1", modes=None)
+m = read()
+print("w" * 5000000, flush=True)
+assert m["method"] == "session/prompt" and len(m["params"]["prompt"][0]["text"]) == 120000
+answer(m, stopReason="end_turn")
+sys.stdin.read()
+""".replace("CALL", SHELL), instruction="i" * 120000, permissions={"execute": "deny"})
+    check("a flood both ways ends well", status == 0 and claim["status"] == "completed" and len(out) > 8000000, (status, claim, len(out)))
+
+
+def whose():
+    """Events go under the one token and questions under the other; neither is in its environment or its arguments."""
+    check("which token it shows", Gateway.shown == {("POST", "Bearer for.events"), ("GET", "Bearer for.approvals")}, Gateway.shown)
+
+
 def use():
-    for words in ([], ["acp"], ["acp", "--"], ["acp", "python3"], ["none", "--", "true"]):
+    for words in ([], ["acp"], ["acp", "--"], ["acp", "--", "python3"], ["none"], ["none", "--", "true"]):
         r = subprocess.run([BRIDGE, *words], capture_output=True, text=True)
         check(f"wrong use: {words}", r.returncode == 2 and "usage" in r.stderr, r)
 
 
-sys.exit(finish((acp_course, acp_ends, questions, nothing_shown, shown_is_done, options, stopped, speakers, unheard, use)))
+sys.exit(finish((acp_course, acp_ends, questions, nothing_shown, shown_is_done, options, stopped, speakers, unheard, both_at_once, whose, use)))

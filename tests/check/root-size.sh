@@ -1,7 +1,7 @@
 #!/bin/bash
 # How much code runs as root: the sources of pinfold-sandboxd, with what it links of lib and every header of ours that these
 # include. What is generated from the tables is not counted. The number can only fall: whoever needs a line takes one away.
-most=4540
+most=4534
 src=$(cd "${srcdir:-$(dirname "$0")/../..}" && pwd)
 program=sandboxd/pinfold-sandboxd
 [ -f $program ] || { echo "skipped: there is no $program here"; exit 77; }

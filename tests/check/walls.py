@@ -22,19 +22,19 @@ CAPS_STEP = "need(p, STEP_CAPABILITIES, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) =
 # The agent keeps what the runner has.
 KEEP_CAPS = [
     (EXEC, CAPS_STEP, "need(p, STEP_CAPABILITIES, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && box_caps != NULL);"),
-    (LAUNCH, "	if (setresgid(LAUNCH_GID, LAUNCH_GID, LAUNCH_GID) || setresuid(",
-     "	prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);\n	if (setresgid(LAUNCH_GID, LAUNCH_GID, LAUNCH_GID) || setresuid("),
+    (LAUNCH, "	if (setresgid(uid, uid, uid) || setresuid(",
+     "	prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);\n	if (setresgid(uid, uid, uid) || setresuid("),
     (LAUNCH, "	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);\n",
      "	syscall(SYS_capget, &head, none);\n	none[0].effective = none[0].inheritable = none[0].permitted;\n"
      "	none[1].effective = none[1].inheritable = none[1].permitted;\n"),
-    (LAUNCH, "	return getuid() == LAUNCH_UID && geteuid() == LAUNCH_UID && setresuid(0, 0, 0) != 0;",
+    (LAUNCH, "	return getuid() == uid && geteuid() == uid && setresuid(0, 0, 0) != 0;",
      "	for (unsigned long c = 0; c < 64; c++)\n		prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, c, 0, 0);\n"
-     "	return getuid() == LAUNCH_UID && geteuid() == LAUNCH_UID;"),
+     "	return getuid() == uid && geteuid() == uid;"),
 ]
 NO_USERNS = [
     (EXEC, "setgroups(0, NULL) == 0 && unshare(CLONE_NEWUSER) == 0 && maps_written", "setgroups(0, NULL) == 0 && maps_written"),
-    ("sandboxd/box_ids.c", 'return write_map(pid, "uid_map", runner, agent)', 'return runner == 0 || agent != 0 || write_map(pid, "uid_map", runner, agent)'),
-    (FS, "l->workspace_inodes, p->agent_uid, p->agent_uid);", "l->workspace_inodes, 1000u, 1000u);"),
+    ("sandboxd/box_ids.c", 'return write_map(pid, "uid_map", first)', 'return first != 0 || write_map(pid, "uid_map", first)'),
+    (FS, "l->workspace_inodes, p->uid + 1, p->uid + 1);", "l->workspace_inodes, 1000u, 1000u);"),
 ]
 NO_LANDLOCK = [("sandboxd/box_landlock.c", "	return landlock_enter(rules, sizeof rules / sizeof rules[0], 0);",
                 "	return rules[0].path != NULL;")]
@@ -45,9 +45,9 @@ WRITABLE = [(FS, ".attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR
             (FS, "	struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};\n	return syscall",
              "	struct mount_attr ro = {.attr_set = 0};\n	return syscall")]
 AGENT_IS_ROOT = [
-    ("runner/launch.h", "LAUNCH_UID = 1000, LAUNCH_GID = 1000,", "LAUNCH_UID = 0, LAUNCH_GID = 0,"),
-    (LAUNCH, "	return getuid() == LAUNCH_UID && geteuid() == LAUNCH_UID && setresuid(0, 0, 0) != 0;", "	return true;"),
-    (FS, "l->workspace_inodes, p->agent_uid, p->agent_uid);", "l->workspace_inodes, p->runner_uid, p->runner_uid);"),
+    ("runner/launch.h", "LAUNCH_UID = 1000,", "LAUNCH_UID = 0,"),
+    (LAUNCH, "	return getuid() == uid && geteuid() == uid && setresuid(0, 0, 0) != 0;", "	return true;"),
+    (FS, "l->workspace_inodes, p->uid + 1, p->uid + 1);", "l->workspace_inodes, p->uid, p->uid);"),
 ]
 # What the profile says of each process, behind the box's own limits.
 NO_LOWER = [(LAUNCH, "	return most == 0 || (!getrlimit(", "	return most == 0 || what < RLIM_NLIMITS || (!getrlimit(")]
@@ -78,7 +78,7 @@ OPENINGS = [
         ("sandboxd/box_cg.c", "		if ((c->tree[i].what & CG_MEMORY) == 0)\n", "		if (c->trees > 0)\n")]),
     ("listener", "listener", [
         (EXEC, REUSE, "	int one = 1;\n	setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);\n" + REUSE),
-        (EXEC, "(listener = make_listener(p->place->port)) >= 0)", "(listener = make_listener(p->place->port)) >= 0 && fchown(listener, p->agent_uid, p->agent_uid) == 0)")]),
+        (EXEC, "(listener = make_listener(p->place->port)) >= 0)", "(listener = make_listener(p->place->port)) >= 0 && fchown(listener, p->uid + 1, p->uid + 1) == 0)")]),
     ("session", "session", [(EXEC, "setsid() >= 0 && ", ""), (LAUNCH, "	setsid();\n", "")]),
     ("root", "root", [(FS, "	struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};\n	return syscall",
                        "	struct mount_attr ro = {.attr_set = 0};\n	return syscall"),
@@ -100,9 +100,9 @@ OPENINGS = [
     ("pivot_root", "pivot_root", NO_PIVOT),
     ("a folder of the machine", "pivot_root", [(FS, '    {"/lib64", true, false},', '    {"/lib64", true, false},\n    {"/home", true, false},')]),
     ("user namespace", "user namespace", NO_USERNS),
-    ("one id more", "user namespace", [("sandboxd/box_ids.c", '"0 %u 1\\n1000 %u 1\\n"', '"0 %u 1\\n1000 %u 2\\n"')]),
-    ("ids of boxes", "ids", [(FLAGS, "	uid_t runner = b->all->uid_base + 2 * b->slot;", "	uid_t runner = b->all->uid_base;"),
-                             (FLAGS, "box_ids_map(b->pid, b->all->uid_base + 2 * b->slot, b->all->uid_base + 2 * b->slot + 1)", "box_ids_map(b->pid, b->all->uid_base, b->all->uid_base + 1)")]),
+    ("one id more", "user namespace", [("sandboxd/box_ids.c", '"0 %u 1\\n1000 %u 2\\n"', '"0 %u 1\\n1000 %u 3\\n"')]),
+    ("ids of boxes", "ids", [(FLAGS, ".uid = b->all->uid_base + BOX_UIDS * b->slot,", ".uid = b->all->uid_base,"),
+                             (FLAGS, "box_ids_map(b->pid, b->all->uid_base + BOX_UIDS * b->slot)", "box_ids_map(b->pid, b->all->uid_base)")]),
     ("ids in a box", "ids", AGENT_IS_ROOT),
     ("rlimits", "rlimits", NO_RLIMITS),
     ("one limit", "rlimits", [(EXEC, "{RLIMIT_SIGPENDING, 1024}", "{RLIMIT_SIGPENDING, 4096}")]),
@@ -122,7 +122,7 @@ OPENINGS = [
         ("runner/main.c", "prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1", "false")]),
     ("seccomp", "seccomp", NO_SECCOMP),
     ("descriptors", "descriptors", [("runner/main.c", "!fcntl(fd, F_SETFD, FD_CLOEXEC)", "!fcntl(fd, F_SETFD, 0)"),
-                                    (LAUNCH, "dup2(null, 0) == 0 && dup2(out >= 0 ? out : null, 1) == 1", "dup2(out, 0) == 0 && dup2(null, 1) == 1")]),
+                                    (LAUNCH, "dup2(null, 0) == 0 && dup2(out, 1) == 1", "dup2(out, 0) == 0 && dup2(null, 1) == 1")]),
     ("folder", "descriptors", [("runner/main.c", '.cwd = "/workspace/source",\n			   .limit_ms = (uint64_t)', '.cwd = "/",\n			   .limit_ms = (uint64_t)')]),
     ("environment", "exec", [(LAUNCH, "	environ = (char **)(uintptr_t)l->env;", "	environ = (char **)(uintptr_t)l->env;\n	setenv(\"TZ\", \"UTC\", 1);"), (LAUNCH, "#include <string.h>", "#include <stdlib.h>\n#include <string.h>")]),
     # Several at once: what is held twice is seen to succeed only where both are open.

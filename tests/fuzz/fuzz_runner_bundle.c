@@ -37,6 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(p.kind != PLAN_UNPACK || p.checks_n + p.keys_n == 0);
 		must((p.kind == PLAN_WORK) == (words(p.agent.argv, PLAN_ARGS) > 0));
 		words(p.agent.env, PLAN_ENV);
+		must(words(p.bridge, PLAN_BRIDGE) == 0 || p.kind == PLAN_WORK);
 		for (uint32_t i = 0; i < p.checks_n; i++)
 			must(p.checks[i].name && words(p.checks[i].argv, PLAN_ARGS) > 0);
 	}

@@ -58,7 +58,7 @@ def box_uids():
     """The range that boxes of this instance may have."""
     text = open(INSTANCE + "/etc/pinfold/pinfold.conf").read()
     base, boxes = (int(text.split(f"{name} = ")[1].split()[0]) for name in ("box_uid_base", "max_boxes"))
-    return range(base, base + 2 * boxes)
+    return range(base, base + 3 * boxes)
 
 
 def in_boxes():

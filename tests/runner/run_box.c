@@ -133,7 +133,20 @@ void up_go(int up, uint8_t kind, uint32_t files, uint64_t bytes_, uint64_t file_
 	add(up, bn_put_go(frame, sizeof frame, 0, &m));
 }
 
+void up_bridge(int up, const char *const *argv, const char *events, const char *approvals)
+{
+	struct bn_bridge m = {.events = bytes(events), .approvals = bytes(approvals)};
+	while (argv[m.argv_n])
+		m.argv[m.argv_n] = argv[m.argv_n], m.argv_n++;
+	add(up, bn_put_bridge(frame, sizeof frame, 0, &m));
+}
+
 int up_script(const char *script, uint32_t seconds)
+{
+	return up_bridged(NULL, script, seconds);
+}
+
+int up_bridged(const char *bridge, const char *script, uint32_t seconds)
 {
 	static const char *const env[] = {"PATH=/usr/bin:/bin", "ONLY=this", NULL};
 	const char *const argv[] = {"/bin/sh", "-c", script, NULL};
@@ -141,6 +154,8 @@ int up_script(const char *script, uint32_t seconds)
 	up_source(up, "a.txt", "one\n");
 	up_source_end(up, 1);
 	up_request(up, "{}");
+	if (bridge)
+		up_bridge(up, (const char *const[]){"/bin/bash", "-c", bridge, NULL}, "THE-EVENTS", "THE-APPROVALS");
 	up_agent(up, seconds, 10000, argv, env);
 	up_go(up, 1, 1000, 4000000, 100000);
 	return up;
@@ -289,6 +304,11 @@ static off_t size_of(int fd)
 {
 	struct stat st;
 	return fstat(fd, &st) == 0 ? st.st_size : 0;
+}
+
+bool box_grown(const struct box_run *b, int children)
+{
+	return size_of(b->group) >= children;
 }
 
 void box_wait_output(struct box_run *b)

@@ -33,6 +33,9 @@ extern struct up_limits {
 } up_limits;
 /* One source a.txt, a request, an agent that is this shell script, and usual limits; sealed. */
 int up_script(const char *script, uint32_t seconds);
+/* The same with a bridge that is a shell script, too. */
+int up_bridged(const char *bridge, const char *script, uint32_t seconds);
+void up_bridge(int up, const char *const *argv, const char *events, const char *approvals);
 
 /* --- the box -------------------------------------------------------------------------------------- */
 struct box_run {
@@ -51,6 +54,8 @@ void box_done(struct box_run *b);
 /* Runs an upload to its end: what it left, and its exit code. */
 struct found;
 int box_all(struct found *f, int upload);
+/* Have as many children joined the agent's group? */
+bool box_grown(const struct box_run *b, int children);
 /* Waits until the agent has been started. */
 void box_wait_output(struct box_run *b);
 

@@ -35,12 +35,14 @@ static void work(void)
 	struct bn_request request = {.json = {(const uint8_t *)"{}", 2}};
 	struct bn_token token = {.file = ".t", .token = {(const uint8_t *)"x", 1}};
 	struct bn_file file = {.path = "home/.t", .content = {(const uint8_t *)"y", 1}};
+	struct bn_bridge bridge = {.argv_n = 1, .argv = {"b"}, .events = {(const uint8_t *)"z", 1}};
 	struct bn_agent agent = {.argv_n = 2, .argv = {"sh", "-c"}, .env_n = 1, .env = {"A=b"}, .wall_seconds = 1};
 	struct bn_go go = {.kind = 1, .max_files = 1};
 	begin();
 	add(bn_put_request(frame, sizeof frame, 0, &request));
 	add(bn_put_token(frame, sizeof frame, 0, &token));
 	add(bn_put_file(frame, sizeof frame, 0, &file));
+	add(bn_put_bridge(frame, sizeof frame, 0, &bridge));
 	add(bn_put_agent(frame, sizeof frame, 0, &agent));
 	add(bn_put_go(frame, sizeof frame, 0, &go));
 }

@@ -307,6 +307,9 @@ int main(void)
 	role("steward", CONFINE_STEWARD, steward);
 	role("conf", CONFINE_CONF, conf);
 	role("push", CONFINE_PUSH, push);
+	const int bridge[TRIES] = {no,     no,    no,  no,           ENOSYS,       ENOSYS, ENOSYS, ENOSYS, ENOSYS,
+				   ENOSYS, EPERM, sig, EAFNOSUPPORT, ECONNREFUSED, ENOSYS, 0,      ENOENT};
+	role("bridge", CONFINE_BRIDGE, bridge);
 #ifndef CONFINE_LESS
 	push_port();
 	judge();

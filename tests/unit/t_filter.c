@@ -183,7 +183,8 @@ static void arguments_of_ours(void)
 		     {"steward", &filter_steward, false, true, true, false},
 		     {"judge", &filter_judge, false, false, false, false},
 		     {"conf", &filter_conf, false, false, false, true},
-		     {"push", &filter_push, true, false, true, true}};
+		     {"push", &filter_push, true, false, true, true},
+		     {"bridge", &filter_bridge, false, false, false, false}};
 	static const int never[] = {SYS_execve,         SYS_execveat,    SYS_ptrace,           SYS_unshare,
 				    SYS_setns,          SYS_mount,       SYS_clone3,           SYS_bpf,
 				    SYS_io_uring_setup, SYS_userfaultfd, SYS_process_vm_readv, SYS_keyctl,
@@ -194,8 +195,10 @@ static void arguments_of_ours(void)
 		for (size_t k = 0; k < sizeof never / sizeof never[0]; k++)
 			check(verdict(&p, never[k], 0, 0, 0, 0) != SECCOMP_RET_ALLOW, roles[i].name, never[k], 0);
 		for (uint32_t f = 0; f < 64; f++) {
-			bool may =
-			    (f == AF_UNIX && i != 0 && i != 4) || (roles[i].network && (f == AF_INET || f == AF_INET6));
+			bool may = roles[i].rows == &filter_bridge
+				       ? f == AF_INET
+				       : (f == AF_UNIX && i != 0 && i != 4) ||
+					     (roles[i].network && (f == AF_INET || f == AF_INET6));
 			check((verdict(&p, SYS_socket, f, SOCK_STREAM, 0, 0) == SECCOMP_RET_ALLOW) == may,
 			      roles[i].name, f, 1);
 		}
@@ -241,6 +244,7 @@ int main(void)
 	whole_list("judge", &filter_judge);
 	whole_list("conf", &filter_conf);
 	whole_list("push", &filter_push);
+	whole_list("bridge", &filter_bridge);
 	arguments_of_ours();
 	arguments_of_boxes();
 	what_does_not_fit();
