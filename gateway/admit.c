@@ -95,12 +95,12 @@ static void rules_of(struct policy_rules *r, const struct cf_agent *agent, const
 {
 	unsigned asked = agent->model_format > 0 ? 1U << (agent->model_format - 1) : POLICY_FORMATS;
 
-	if (asked & 1U << FORMAT_MESSAGES)
-		asked |= 1U << FORMAT_COUNT_TOKENS;
 	r->formats = 0;
-	for (int f = 0; provider && f < FORMAT__COUNT; f++)
-		if (strcmp(format_get((enum format_id)f)->protocol, provider->protocol) == 0)
-			r->formats |= asked & 1U << f;
+	for (int f = 0; provider && f < FORMAT__COUNT; f++) {
+		const struct format *format = format_get((enum format_id)f);
+		if (strcmp(format->protocol, provider->protocol) == 0 && asked & 1U << format->with)
+			r->formats |= 1U << f;
+	}
 	r->max_output_tokens = agent->max_output_tokens;
 	r->effort = (enum effort)agent->reasoning_effort_max;
 	r->body_max = agent->request_bytes;
@@ -152,7 +152,7 @@ static bool capability(const struct gate_call *call, const struct upstream_targe
  */
 static uint64_t worst(const struct gate_call *call)
 {
-	return call->format->id == FORMAT_COUNT_TOKENS ? 0 : call->request.body.n + call->request.cap + GATE_MARGIN;
+	return call->format->cap ? call->request.body.n + call->request.cap + GATE_MARGIN : 0;
 }
 
 /*
@@ -351,7 +351,7 @@ static enum err spend(struct gate_call *call)
 	return e;
 }
 
-static void model_call(struct gate_call *call)
+void gate_model_call(struct gate_call *call)
 {
 	struct arena arena own_arena = {0};
 	struct model_request *request = &call->request;
@@ -390,22 +390,22 @@ static void model_call(struct gate_call *call)
 
 void gate_chat(struct gate_call *call)
 {
-	model_call(call);
+	gate_model_call(call);
 }
 
 void gate_responses(struct gate_call *call)
 {
-	model_call(call);
+	gate_model_call(call);
 }
 
 void gate_messages(struct gate_call *call)
 {
-	model_call(call);
+	gate_model_call(call);
 }
 
 void gate_count_tokens(struct gate_call *call)
 {
-	model_call(call);
+	gate_model_call(call);
 }
 
 void gate_models(struct gate_call *call)

@@ -41,6 +41,8 @@ enum err answer_judge(const struct upstream_target *target, const struct format 
 		return ERR_INVALID_MODEL_RESPONSE;
 	format_usage(f, body, &answer->prompt_tokens, &answer->completion_tokens);
 	/* Providers quote (parts of) the key they refuse. */
+	if (format_key_refused(f, answer->status, body))
+		answer->status = 401;
 	if (answer->status == 401 || answer->status == 403) {
 		buf_reset(&answer->body);
 		buf_adds(&answer->body, refused);

@@ -9,12 +9,14 @@ static const char *const chat_ends[] = {"[DONE]", NULL};
 static const char *const responses_ends[] = {"response.completed", "response.failed", "response.incomplete", NULL};
 static const char *const messages_ends[] = {"message_stop", NULL};
 static const char *const no_ends[] = {NULL};
+static const char bearer[] = "Authorization: Bearer ", goog[] = "x-goog-api-key: ", x_api[] = "x-api-key: ";
 
 static const struct format formats[FORMAT__COUNT] = {
     [FORMAT_CHAT] = {.name = "chat_completions",
 		     .route = "chat",
 		     .path = "/chat/completions",
 		     .protocol = "openai",
+		     .key_header = bearer,
 		     .stop_status = 403,
 		     .other_model = 404,
 		     .says = "messages",
@@ -22,10 +24,13 @@ static const struct format formats[FORMAT__COUNT] = {
 		     .ends = chat_ends,
 		     .heartbeat = ": still there\n\n"},
     [FORMAT_RESPONSES] = {.id = FORMAT_RESPONSES,
+			  .with = FORMAT_RESPONSES,
+			  .whole = FORMAT_RESPONSES,
 			  .name = "responses",
 			  .route = "responses",
 			  .path = "/responses",
 			  .protocol = "openai",
+			  .key_header = bearer,
 			  .stop_status = 400, /* its clients repeat on 403 */
 			  .other_model = 400, /* and on 404 */
 			  .says = "input",
@@ -34,12 +39,14 @@ static const struct format formats[FORMAT__COUNT] = {
 			  .typed_events = true,
 			  .heartbeat = ": still there\n\n"},
     [FORMAT_MESSAGES] = {.id = FORMAT_MESSAGES,
+			 .family = FAMILY_ANTHROPIC,
+			 .with = FORMAT_MESSAGES,
+			 .whole = FORMAT_MESSAGES,
 			 .name = "messages",
 			 .route = "messages",
 			 .path = "/messages",
 			 .protocol = "anthropic",
-			 .api_key_header = true,
-			 .anthropic_error = true,
+			 .key_header = x_api,
 			 .stop_status = 403,
 			 .other_model = 403, /* on 404 they ask again without a stream */
 			 .says = "messages",
@@ -48,16 +55,30 @@ static const struct format formats[FORMAT__COUNT] = {
 			 .typed_events = true,
 			 .heartbeat = "event: ping\ndata: {\"type\":\"ping\"}\n\n"},
     [FORMAT_COUNT_TOKENS] = {.id = FORMAT_COUNT_TOKENS,
+			     .family = FAMILY_ANTHROPIC,
+			     .with = FORMAT_MESSAGES,
+			     .whole = FORMAT_COUNT_TOKENS,
 			     .name = "",
 			     .route = "count_tokens",
 			     .path = "/messages/count_tokens",
 			     .protocol = "anthropic",
-			     .api_key_header = true,
-			     .anthropic_error = true,
+			     .key_header = x_api,
 			     .stop_status = 403,
 			     .other_model = 403,
 			     .says = "messages",
 			     .ends = no_ends},
+#define GEMINI                                                                                                        \
+	.family = FAMILY_GEMINI, .with = FORMAT_GEMINI, .path = "/models/", .protocol = "gemini", .key_header = goog, \
+	.stop_status = 403, .other_model = 404, .says = "contents", .two_spellings = true, .ends = no_ends
+    /* Its clients take no comments, and it has no other event that says nothing: there is no heartbeat. */
+    [FORMAT_GEMINI] = {GEMINI, .id = FORMAT_GEMINI, .whole = FORMAT_GEMINI, .name = "gemini", .route = "gemini",
+		       .verb = ":generateContent", .cap = "maxOutputTokens", .caps = "generation_config"},
+    [FORMAT_GEMINI_STREAM] = {GEMINI, .id = FORMAT_GEMINI_STREAM, .whole = FORMAT_GEMINI, .name = "",
+			      .route = "gemini_stream", .verb = ":streamGenerateContent?alt=sse",
+			      .cap = "maxOutputTokens", .caps = "generation_config", .always = true},
+    [FORMAT_GEMINI_COUNT] = {GEMINI, .id = FORMAT_GEMINI_COUNT, .whole = FORMAT_GEMINI_COUNT, .name = "",
+			     .route = "gemini_count", .verb = ":countTokens"},
+#undef GEMINI
 };
 
 const struct format *format_get(enum format_id id)
@@ -71,6 +92,14 @@ const struct format *format_of_route(const char *route)
 		if (strcmp(formats[i].route, route) == 0)
 			return &formats[i];
 	return NULL;
+}
+
+const struct format *format_of_protocol(const char *protocol)
+{
+	for (size_t i = 0; i < FORMAT__COUNT; i++)
+		if (strcmp(formats[i].protocol, protocol) == 0)
+			return &formats[i];
+	return &formats[FORMAT_CHAT];
 }
 
 const struct format *format_named(const char *name)
@@ -91,6 +120,21 @@ static bool number_of(const struct json *usage, const char *key, uint64_t *n)
 	return true;
 }
 
+/* Each event tells what there was so far, thoughts and what its tools read apart; what caches held is within. */
+static void usage_of_gemini(const struct json *usage, uint64_t *in, uint64_t *out)
+{
+	uint64_t n = 0, tools = 0, said = 0, thought = 0;
+
+	if (number_of(usage, "promptTokenCount", &n)) {
+		number_of(usage, "toolUsePromptTokenCount", &tools);
+		*in = n + tools;
+	}
+	number_of(usage, "candidatesTokenCount", &said);
+	number_of(usage, "thoughtsTokenCount", &thought);
+	if (said + thought > *out)
+		*out = said + thought;
+}
+
 void format_usage(const struct format *f, const struct json *answer, uint64_t *in, uint64_t *out)
 {
 	/* A whole answer has it itself; events have it in the answer that they bring. */
@@ -101,7 +145,9 @@ void format_usage(const struct format *f, const struct json *answer, uint64_t *i
 		usage = json_get(json_get(answer, "response"), "usage");
 	if (!usage)
 		usage = json_get(json_get(answer, "message"), "usage");
-	if (!usage)
+	if (f->family == FAMILY_GEMINI)
+		usage_of_gemini(json_get(answer, "usageMetadata"), in, out);
+	if (!usage || f->family == FAMILY_GEMINI)
 		return;
 	if (f->id == FORMAT_CHAT) {
 		number_of(usage, "prompt_tokens", in);
@@ -111,9 +157,9 @@ void format_usage(const struct format *f, const struct json *answer, uint64_t *i
 	if (number_of(usage, "input_tokens", &n)) {
 		*in = n;
 		/* Messages count what their cache held apart, responses within. */
-		if (f->anthropic_error && number_of(usage, "cache_creation_input_tokens", &cached))
+		if (f->family == FAMILY_ANTHROPIC && number_of(usage, "cache_creation_input_tokens", &cached))
 			*in += cached;
-		if (f->anthropic_error && number_of(usage, "cache_read_input_tokens", &cached))
+		if (f->family == FAMILY_ANTHROPIC && number_of(usage, "cache_read_input_tokens", &cached))
 			*in += cached;
 	}
 	number_of(usage, "output_tokens", out);
@@ -178,7 +224,37 @@ bool format_upstream(const struct format *f, unsigned status, unsigned retry_aft
 	return true;
 }
 
-/* Both families have the same words for it. */
+static const char *text_of(const struct json *o, const char *key)
+{
+	const struct json *v = json_get(o, key);
+	return v && v->type == JSON_STRING ? v->text : "";
+}
+
+bool format_key_refused(const struct format *f, unsigned status, const struct json *answer)
+{
+	const struct json *details = json_get(json_get(answer, "error"), "details");
+
+	if (f->family != FAMILY_GEMINI || status != 400)
+		return false;
+	for (const struct json *d = details && details->type == JSON_ARRAY ? details->child : NULL; d; d = d->next)
+		if (strncmp(text_of(d, "reason"), "API_KEY_", 8) == 0)
+			return true;
+	return false;
+}
+
+bool format_finished(const struct json *event)
+{
+	const struct json *all = json_get(event, "candidates");
+
+	for (const struct json *c = all && all->type == JSON_ARRAY ? all->child : NULL; c; c = c->next) {
+		const char *why = text_of(c, "finishReason");
+		if (*why && strcmp(why, "FINISH_REASON_UNSPECIFIED") != 0)
+			return true;
+	}
+	return *text_of(json_get(event, "promptFeedback"), "blockReason") != 0;
+}
+
+/* Two families have the same words for it. */
 static const char *kind_of(unsigned status)
 {
 	static const struct {
@@ -193,6 +269,50 @@ static const char *kind_of(unsigned status)
 	return status >= 500 ? "api_error" : "invalid_request_error";
 }
 
+/* As google.rpc.Code has it. */
+static const char *google_status(unsigned status)
+{
+	static const struct {
+		unsigned status;
+		const char *name;
+	} names[] = {{401, "UNAUTHENTICATED"},    {403, "PERMISSION_DENIED"}, {404, "NOT_FOUND"},
+		     {429, "RESOURCE_EXHAUSTED"}, {503, "UNAVAILABLE"},       {504, "DEADLINE_EXCEEDED"}};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (names[i].status == status)
+			return names[i].name;
+	return status >= 500 ? "INTERNAL" : "INVALID_ARGUMENT";
+}
+
+/* Its clients wait as long as the details say, and do not read Retry-After. */
+static void put_google(struct jw *w, const struct refusal *r, const char *message, const char *request_id)
+{
+	char seconds[24];
+
+	jw_kint(w, "code", r->status);
+	jw_kstr(w, "message", message);
+	jw_kstr(w, "status", google_status(r->status));
+	jw_key(w, "details");
+	jw_open(w, '[');
+	jw_open(w, '{');
+	jw_kstr(w, "@type", "type.googleapis.com/google.rpc.ErrorInfo");
+	jw_kstr(w, "reason", r->code);
+	jw_kstr(w, "domain", "pinfold");
+	jw_close(w, '}');
+	jw_open(w, '{');
+	jw_kstr(w, "@type", "type.googleapis.com/google.rpc.RequestInfo");
+	jw_kstr(w, "requestId", request_id);
+	jw_close(w, '}');
+	if (r->retry_after > 0) {
+		snprintf(seconds, sizeof seconds, "%us", r->retry_after);
+		jw_open(w, '{');
+		jw_kstr(w, "@type", "type.googleapis.com/google.rpc.RetryInfo");
+		jw_kstr(w, "retryDelay", seconds);
+		jw_close(w, '}');
+	}
+	jw_close(w, ']');
+}
+
 void format_error(const struct format *f, const struct refusal *r, const char *field, const char *request_id,
 		  struct buf *out)
 {
@@ -203,13 +323,19 @@ void format_error(const struct format *f, const struct refusal *r, const char *f
 		 field && *field ? ")" : "");
 	jw_init(&w, out);
 	jw_open(&w, '{');
-	if (f->anthropic_error)
+	if (f->family == FAMILY_ANTHROPIC)
 		jw_kstr(&w, "type", "error");
 	jw_key(&w, "error");
 	jw_open(&w, '{');
+	if (f->family == FAMILY_GEMINI) {
+		put_google(&w, r, message, request_id);
+		jw_close(&w, '}');
+		jw_close(&w, '}');
+		return;
+	}
 	jw_kstr(&w, "type", kind_of(r->status));
 	jw_kstr(&w, "message", message);
-	if (!f->anthropic_error) {
+	if (f->family == FAMILY_OPENAI) {
 		jw_key(&w, "param");
 		if (field && *field)
 			jw_str(&w, field);

@@ -267,6 +267,8 @@ void gate_know(struct gate_call *call);
 void gate_tell_denied(struct gate_call *call);
 /* What the provider said, or what ended the call early, is written down and becomes the reply. */
 void gate_settle(struct gate_call *call);
+/* One that asks a model, its body still to be looked at: refused, or call->target is set. */
+void gate_model_call(struct gate_call *call);
 /* ERR_OK while the run's capability is alive, whatever is left of its budget; never spends. */
 enum err gate_alive(struct gate_call *call);
 enum err gate_alive_run(struct ask *store, const char *tenant, const char *run);
@@ -356,9 +358,9 @@ void store_say_again(void);
 struct upstream *upstream_new(struct app *app);
 /* upstream_memory.c: starts libcurl, once. */
 bool upstream_memory_start(void);
-/* upstream_url.c: the complete address for a format of a provider, or NULL: it does not speak it, or the reason is
- * logged. The caller frees. */
-char *upstream_url(const struct cf_provider *p, const struct format *f);
+/* upstream_url.c: the complete address for a format and a model of a provider, or NULL: it does not speak it, or the
+ * reason is logged. The caller frees. */
+char *upstream_url(const struct cf_provider *p, const struct format *f, const char *model);
 /* Begins to ask call->target for call->request, once, never repeated; CALL_EV_OVER when it is over, with call->answer
  * filled. */
 void upstream_begin(struct gate_call *call);

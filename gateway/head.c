@@ -14,17 +14,9 @@
 #include <strings.h>
 
 /* Headers that decide something: each at most once. */
-static const char *const single[] = {"host",
-				     "authorization",
-				     "content-length",
-				     "content-type",
-				     "content-encoding",
-				     "transfer-encoding",
-				     "x-api-key",
-				     "anthropic-version",
-				     "anthropic-beta",
-				     "connection",
-				     "expect"};
+static const char *const single[] = {
+    "host",      "authorization",  "content-length",    "content-type",   "content-encoding", "transfer-encoding",
+    "x-api-key", "x-goog-api-key", "anthropic-version", "anthropic-beta", "connection",       "expect"};
 enum {
 	HEADER_HOST,
 	HEADER_AUTHORIZATION,
@@ -33,6 +25,7 @@ enum {
 	HEADER_CODING,
 	HEADER_TRANSFER,
 	HEADER_API_KEY,
+	HEADER_GOOG_KEY,
 	HEADER_VERSION,
 	HEADER_BETA,
 	HEADER__COUNT = sizeof single / sizeof single[0]
@@ -71,7 +64,7 @@ static enum err take_path(const char *raw, char *path, size_t cap)
 	memcpy(path, raw, n);
 	path[n] = 0;
 	for (size_t i = 0; i < n; i++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/", path[i]))
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:", path[i]))
 			return ERR_NOT_FOUND;
 	for (const char *s = path; s; s = strchr(s + 1, '/')) {
 		size_t part = strcspn(s + 1, "/");
@@ -81,22 +74,33 @@ static enum err take_path(const char *raw, char *path, size_t cap)
 	return ERR_OK;
 }
 
-/* What is shown as a token: Bearer, or for models as x-api-key; both only where they are equal. */
+/* What is shown as a token: Bearer, or for models as x-api-key or x-goog-api-key; several only where they are equal. */
 static bool shown(const struct gate_call *call, const struct head *h, const char **value, size_t *n)
 {
 	static const char scheme[] = "Bearer ";
+	static const int keys[] = {HEADER_API_KEY, HEADER_GOOG_KEY};
 	bool model = call->found.route->audience == TOKEN_MODEL;
-	const char *bearer = h->value[HEADER_AUTHORIZATION], *key = model ? h->value[HEADER_API_KEY] : NULL;
+	const char *bearer = h->value[HEADER_AUTHORIZATION];
 
-	*value = key;
-	*n = h->size[HEADER_API_KEY];
-	if (!bearer)
-		return key != NULL;
-	if (h->size[HEADER_AUTHORIZATION] < sizeof scheme || strncasecmp(bearer, scheme, sizeof scheme - 1) != 0)
-		return false;
-	*value = bearer + sizeof scheme - 1;
-	*n = h->size[HEADER_AUTHORIZATION] - (sizeof scheme - 1);
-	return !key || secret_equal(key, h->size[HEADER_API_KEY], *value, *n);
+	*value = NULL;
+	*n = 0;
+	if (bearer) {
+		if (h->size[HEADER_AUTHORIZATION] < sizeof scheme ||
+		    strncasecmp(bearer, scheme, sizeof scheme - 1) != 0)
+			return false;
+		*value = bearer + sizeof scheme - 1;
+		*n = h->size[HEADER_AUTHORIZATION] - (sizeof scheme - 1);
+	}
+	for (size_t i = 0; model && i < sizeof keys / sizeof *keys; i++) {
+		const char *key = h->value[keys[i]];
+		if (key && *value && !secret_equal(key, h->size[keys[i]], *value, *n))
+			return false;
+		if (key && !*value) {
+			*value = key;
+			*n = h->size[keys[i]];
+		}
+	}
+	return *value != NULL;
 }
 
 /* The token has to be of this route's audience and of this connection's run. *old: it is, but its own time is over. */

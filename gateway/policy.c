@@ -5,6 +5,7 @@
  */
 #include "gateway/policy.h"
 #include "gateway/denied.h"
+#include "gateway/policy_words.h"
 #include "gen/fields.h"
 #include "lib/digest.h"
 #include "lib/lack.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { REQUEST_MAX = 64000000, BUDGET_LEAST = 1024 };
+enum { REQUEST_MAX = 64000000, BUDGET_LEAST = 1024, MEMBERS_MAX = 200 };
 
 struct walk {
 	const struct policy_rules *rules;
@@ -21,35 +22,9 @@ struct walk {
 	struct jw w;
 	char *field; /* SCHEMA_FIELD bytes: the place of what is looked at */
 	size_t at;   /* its length */
+	bool caps;   /* the object that comes is where the output cap stands */
+	bool capped; /* and is written */
 };
-
-static const char *const efforts[EFFORT__COUNT] = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
-static const char *const kinds[] = {"strict", "agent", "passthrough"};
-
-bool policy_kind_named(const char *name, enum policy_kind *kind)
-{
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (strcmp(kinds[i], name) == 0) {
-			*kind = (enum policy_kind)i;
-			return true;
-		}
-	return false;
-}
-
-bool effort_named(const char *name, size_t n, enum effort *effort)
-{
-	for (size_t i = 0; i < EFFORT__COUNT; i++)
-		if (strlen(efforts[i]) == n && memcmp(efforts[i], name, n) == 0) {
-			*effort = (enum effort)i;
-			return true;
-		}
-	return false;
-}
-
-const char *effort_name(enum effort effort)
-{
-	return efforts[effort];
-}
 
 void model_request_free(struct model_request *rq)
 {
@@ -80,6 +55,37 @@ static void up(struct walk *k, size_t was)
 {
 	k->at = was;
 	k->field[was] = 0;
+}
+
+/* How it is sent: the one way, whatever the client spelt. */
+static void put_key(struct walk *k, const char *key)
+{
+	char one[KEY_SHOWN];
+
+	jw_key(&k->w, k->out->format->two_spellings ? spelling(key, one) : key);
+}
+
+/* The member of an object that a field of the table means; NULL: none. */
+static const struct json *member(const struct walk *k, const struct json *o, const char *field)
+{
+	const struct json *m = o && o->type == JSON_OBJECT ? o->child : NULL;
+
+	while (m && !spells(k->out->format->two_spellings, field, m->key))
+		m = m->next;
+	return m;
+}
+
+/* Is it there once more, in any other spelling? */
+static bool twin(const struct walk *k, const struct json *o, const struct json *m)
+{
+	char key[KEY_SHOWN], other[KEY_SHOWN];
+
+	if (!k->out->format->two_spellings || !key_plain(m->key, key))
+		return false;
+	for (const struct json *x = o->child; x; x = x->next)
+		if (x != m && key_plain(x->key, other) && strcmp(key, other) == 0)
+			return true;
+	return false;
 }
 
 static bool among(const char *words, const char *s, size_t n)
@@ -159,7 +165,7 @@ static enum err put_kept(struct walk *k, const struct json *v, const char *words
 {
 	if (v->type != JSON_ARRAY)
 		return ERR_MODEL_FIELD_REFUSED;
-	jw_key(&k->w, v->key);
+	put_key(k, v->key);
 	jw_open(&k->w, '[');
 	for (const struct json *m = v->child; m; m = m->next)
 		if (m->type == JSON_STRING && among(words, m->text, m->len))
@@ -176,13 +182,29 @@ static bool only(const struct json *v, const char *words)
 	return (v->type == JSON_STRING || v->type == JSON_NUMBER) && among(words, v->text, v->len);
 }
 
+/* Gemini's tokens to think with: 0 is none, -1 as many as it likes, which the output cap bounds; else less than that.
+ */
+static enum err put_gemini_budget(struct walk *k, const struct json *v)
+{
+	int64_t n;
+
+	if (!json_int(v, -1, INT64_MAX, &n))
+		return ERR_MODEL_FIELD_REFUSED;
+	put_key(k, v->key);
+	jw_int(&k->w, n < k->out->cap ? n : (int64_t)k->out->cap - 1);
+	return ERR_OK;
+}
+
 static enum err put_effort(struct walk *k, const struct json *v)
 {
+	bool gemini = k->out->format->family == FAMILY_GEMINI;
 	enum effort want;
 
-	if (v->type != JSON_STRING || !effort_named(v->text, v->len, &want))
+	if (v->type != JSON_STRING || !(gemini ? level_named : effort_named)(v->text, v->len, &want))
 		return ERR_MODEL_FIELD_REFUSED;
-	jw_kstr(&k->w, v->key, efforts[want < k->rules->effort ? want : k->rules->effort]);
+	want = want < k->rules->effort ? want : k->rules->effort;
+	put_key(k, v->key);
+	jw_str(&k->w, (gemini ? level_name : effort_name)(want));
 	return ERR_OK;
 }
 
@@ -222,7 +244,7 @@ static enum err typed(struct walk *k, const struct json *v, enum json_type type)
 {
 	if (v->type != type && v->type != JSON_NULL)
 		return ERR_MODEL_FIELD_REFUSED;
-	jw_key(&k->w, v->key);
+	put_key(k, v->key);
 	jw_json(&k->w, v);
 	return ERR_OK;
 }
@@ -231,7 +253,7 @@ static enum err put_any(struct walk *k, const struct json *v)
 {
 	if (!value_harmless(v))
 		return ERR_MODEL_FIELD_REFUSED;
-	jw_key(&k->w, v->key);
+	put_key(k, v->key);
 	jw_json(&k->w, v);
 	return ERR_OK;
 }
@@ -258,7 +280,8 @@ static enum err put_place(struct walk *k, const struct json *v, const struct fie
 		return ERR_MODEL_FIELD_REFUSED;
 	if (r->action == FIELD_THINKING)
 		return put_thinking(k, v, r->place);
-	jw_key(&k->w, v->key);
+	put_key(k, v->key);
+	k->caps = k->out->format->caps && strcmp(r->field, k->out->format->caps) == 0;
 	return list ? put_list(k, v, r->place) : put_object(k, v, r->place);
 }
 
@@ -280,6 +303,8 @@ static enum err put_value(struct walk *k, const struct json *v, const struct fie
 	case FIELD_EFFORT:
 		return put_effort(k, v);
 	case FIELD_BUDGET:
+		if (k->out->format->family == FAMILY_GEMINI)
+			return put_gemini_budget(k, v);
 		if (!json_int(v, 0, INT64_MAX, &n))
 			return ERR_MODEL_FIELD_REFUSED;
 		if (budget(k, v, &n))
@@ -288,11 +313,14 @@ static enum err put_value(struct walk *k, const struct json *v, const struct fie
 	case FIELD_CACHE:
 		return put_cache_name(k, v);
 	case FIELD_FORCE:
-		jw_key(&k->w, v->key);
+		put_key(k, v->key);
 		jw_raw(&k->w, r->words, strlen(r->words));
 		return ERR_OK;
 	case FIELD_ONLY:
 		return only(v, r->words) ? ERR_OK : ERR_MODEL_FIELD_REFUSED;
+	case FIELD_AMONG:
+		return v->type == JSON_STRING && among(r->words, v->text, v->len) ? typed(k, v, JSON_STRING)
+										  : ERR_MODEL_FIELD_REFUSED;
 	case FIELD_KEEP:
 		return put_kept(k, v, r->words);
 	case FIELD_STREAM: /* these are written at the end, also where they are absent */
@@ -317,7 +345,7 @@ static enum err put_known(struct walk *k, const struct json *v, const struct fie
 	case FIELD_ANY:
 		return put_any(k, v);
 	case FIELD_DATA:
-		jw_key(&k->w, v->key);
+		put_key(k, v->key);
 		jw_json(&k->w, v);
 		return ERR_OK;
 	case FIELD_LIST:
@@ -340,6 +368,10 @@ static enum err put_unknown(struct walk *k, const struct json *v, const struct f
 
 	if (d)
 		return d->action == FIELD_STRIP || v->type == JSON_NULL ? ERR_OK : ERR_MODEL_FIELD_REFUSED;
+	/* An item whose kind is not known is no item without it. */
+	for (const struct field_rule *r = rules; r->field; r++)
+		if (strcmp(r->field, "*") == 0)
+			return v->type == JSON_NULL ? ERR_OK : ERR_MODEL_FIELD_REFUSED;
 	if (k->rules->kind == POLICY_AGENT) {
 		drift(k);
 		return ERR_OK;
@@ -374,6 +406,8 @@ static enum err put_members(struct walk *k, const struct json *o, const struct f
 {
 	const struct field_rule *rules = o->type == JSON_OBJECT ? rules_of(o, p) : NULL;
 
+	if (k->out->format->two_spellings && o->count > MEMBERS_MAX)
+		return ERR_MODEL_FIELD_REFUSED; /* they are compared with each other */
 	if (!rules) {
 		if (o->type == JSON_OBJECT)
 			down(k, "type");
@@ -383,9 +417,11 @@ static enum err put_members(struct walk *k, const struct json *o, const struct f
 		const struct field_rule *r = rules;
 		size_t was = down(k, m->key);
 		enum err e = ERR_OK;
-		while (r->field && strcmp(r->field, m->key) != 0)
+		while (r->field && !spells(k->out->format->two_spellings, r->field, m->key))
 			r++;
-		if (r->field)
+		if (twin(k, o, m))
+			e = ERR_MODEL_FIELD_REFUSED; /* one of them could be read, or the other */
+		else if (r->field)
 			e = put_known(k, m, r);
 		else if (p->typed && strcmp(m->key, "type") == 0)
 			e = typed(k, m, JSON_STRING);
@@ -398,10 +434,24 @@ static enum err put_members(struct walk *k, const struct json *o, const struct f
 	return ERR_OK;
 }
 
+static void put_cap(struct walk *k)
+{
+	const struct format *f = k->out->format;
+	bool named = f->id == FORMAT_CHAT && k->rules->chat_cap;
+
+	jw_kint(&k->w, named ? k->rules->chat_cap : f->cap, k->out->cap);
+	k->capped = true;
+}
+
 static enum err put_object(struct walk *k, const struct json *o, int place)
 {
+	bool caps = k->caps;
+
+	k->caps = false;
 	jw_open(&k->w, '{');
 	enum err e = put_members(k, o, &field_places[place]);
+	if (caps)
+		put_cap(k);
 	jw_close(&k->w, '}');
 	return e;
 }
@@ -410,35 +460,50 @@ static enum err put_object(struct walk *k, const struct json *o, int place)
 static enum err find_cap(struct walk *k, const struct json *body, const struct field_rule *rules)
 {
 	k->out->cap = k->out->format->cap ? k->rules->max_output_tokens : 0;
+	if (k->out->format->caps) {
+		const struct field_rule *r = rules;
+		while (r->field && strcmp(r->field, k->out->format->caps) != 0)
+			r++;
+		body = member(k, body, k->out->format->caps);
+		if (!r->field || !body)
+			return ERR_OK;
+		down(k, body->key);
+		rules = field_places[r->place].objects->rules;
+	}
+	size_t top = k->at;
 	for (const struct field_rule *r = rules; r->field; r++) {
-		const struct json *v = r->action == FIELD_CAP ? json_get(body, r->field) : NULL;
+		const struct json *v = r->action == FIELD_CAP ? member(k, body, r->field) : NULL;
 		int64_t n;
 		if (!v || v->type == JSON_NULL)
 			continue;
-		down(k, r->field);
+		down(k, v->key);
 		if (!json_int(v, 1, INT64_MAX, &n))
 			return ERR_MODEL_FIELD_REFUSED;
 		if (n < k->out->cap)
 			k->out->cap = (uint32_t)n;
-		up(k, 0);
+		up(k, top);
 	}
+	up(k, 0);
 	return ERR_OK;
 }
 
 static enum err find_stream(struct walk *k, const struct json *body)
 {
-	const struct json *v = json_get(body, "stream");
+	const struct format *f = k->out->format;
+	const struct json *v = f->verb ? NULL : json_get(body, "stream");
 
-	if (!v || v->type == JSON_NULL || k->out->format->id == FORMAT_COUNT_TOKENS)
+	if (f->id == FORMAT_COUNT_TOKENS || (!f->always && (!v || v->type == JSON_NULL)))
 		return ERR_OK;
-	down(k, "stream");
-	if (v->type != JSON_BOOL)
+	if (v)
+		down(k, "stream");
+	if (v && v->type != JSON_BOOL)
 		return ERR_MODEL_FIELD_REFUSED;
-	if (v->truth && !k->rules->stream)
+	bool wanted = f->always || v->truth;
+	if (wanted && !k->rules->stream)
 		return ERR_MODEL_STREAM_NOT_SERVED;
 	up(k, 0);
-	k->out->stream = v->truth;
-	k->out->stream_up = v->truth && !k->rules->buffered;
+	k->out->stream = wanted;
+	k->out->stream_up = wanted && !k->rules->buffered;
 	v = json_get(json_get(body, "stream_options"), "include_usage");
 	k->out->usage = v && v->type == JSON_BOOL && v->truth;
 	return ERR_OK;
@@ -452,6 +517,8 @@ static enum err find_model(struct walk *k, const struct json *body)
 		down(k, k->out->format->says);
 		return ERR_INVALID_MODEL_REQUEST;
 	}
+	if (k->out->format->verb)
+		return ERR_OK; /* its path said so */
 	down(k, "model");
 	if (!v || v->type != JSON_STRING)
 		return ERR_INVALID_MODEL_REQUEST;
@@ -469,12 +536,17 @@ static void put_ours(struct walk *k, const struct field_rule *rules)
 
 	for (const struct field_rule *r = rules; r->field; r++)
 		if (r->action == FIELD_ALWAYS) {
-			jw_key(&k->w, r->field);
+			put_key(k, r->field);
 			jw_raw(&k->w, r->words, strlen(r->words));
 		}
-	if (f->cap)
-		jw_kint(&k->w, chat && k->rules->chat_cap ? k->rules->chat_cap : f->cap, k->out->cap);
-	if (f->id != FORMAT_COUNT_TOKENS)
+	if (f->caps && !k->capped) {
+		put_key(k, f->caps);
+		jw_open(&k->w, '{');
+		put_cap(k);
+		jw_close(&k->w, '}');
+	} else if (f->cap && !f->caps)
+		put_cap(k);
+	if (!f->verb && f->id != FORMAT_COUNT_TOKENS)
 		jw_kbool(&k->w, "stream", k->out->stream_up);
 	/* Without it a chat's stream says nothing of what it cost. */
 	if (chat && k->out->stream_up) {
@@ -487,7 +559,9 @@ static void put_ours(struct walk *k, const struct field_rule *rules)
 
 static enum err by_table(struct walk *k, const struct json *body)
 {
-	static const int tops[FORMAT__COUNT] = {FIELDS_CHAT, FIELDS_RESPONSES, FIELDS_MESSAGES, FIELDS_COUNT_TOKENS};
+	static const int tops[FORMAT__COUNT] = {FIELDS_CHAT,        FIELDS_RESPONSES,    FIELDS_MESSAGES,
+						FIELDS_GEMINI,      FIELDS_COUNT_TOKENS, FIELDS_GEMINI,
+						FIELDS_GEMINI_COUNT};
 	const struct field_place *top = &field_places[tops[k->out->format->id]];
 	const struct field_rule *rules = top->objects->rules;
 	enum err e = body->type == JSON_OBJECT ? ERR_OK : ERR_INVALID_MODEL_REQUEST;

@@ -22,9 +22,40 @@ static int say(const char *word, long status, long ms, const char *phrase)
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
+/* The same in Gemini's words. */
+static void put_contents(struct buf *b, const struct format *f)
+{
+	struct jw w;
+
+	jw_init(&w, b);
+	jw_open(&w, '{');
+	jw_key(&w, f->says);
+	jw_open(&w, '[');
+	jw_open(&w, '{');
+	jw_kstr(&w, "role", "user");
+	jw_key(&w, "parts");
+	jw_open(&w, '[');
+	jw_open(&w, '{');
+	jw_kstr(&w, "text", "Say ok.");
+	jw_close(&w, '}');
+	jw_close(&w, ']');
+	jw_close(&w, '}');
+	jw_close(&w, ']');
+	jw_key(&w, "generationConfig");
+	jw_open(&w, '{');
+	jw_kint(&w, f->cap, OUTPUT_TOKENS);
+	jw_close(&w, '}');
+	jw_close(&w, '}');
+}
+
 static void put_request(struct buf *b, const struct format *f, const char *model, const char *cap)
 {
 	struct jw w;
+
+	if (f->family == FAMILY_GEMINI) {
+		put_contents(b, f);
+		return;
+	}
 
 	jw_init(&w, b);
 	jw_open(&w, '{');
@@ -79,12 +110,14 @@ static const char *failure(CURL *h, CURLcode c)
 }
 
 /* What a provider that answered said. */
-static const char *judged(CURL *h, long status, const struct buf *answer)
+static const char *judged(CURL *h, const struct format *f, long status, const struct buf *answer)
 {
 	struct arena arena own_arena = {0};
 	char *type = NULL;
 
-	if (status == 401 || status == 403)
+	arena_init(&arena, 16 * ANSWER_MAX);
+	const struct json *said = json_parse(&arena, answer->p, answer->n, JSON_DEPTH_MODEL, ANSWER_MAX / 10, NULL);
+	if (status == 401 || status == 403 || (status > 0 && format_key_refused(f, (unsigned)status, said)))
 		return "key_refused";
 	if (status == 404)
 		return "not_found";
@@ -96,10 +129,8 @@ static const char *judged(CURL *h, long status, const struct buf *answer)
 		return "provider_error";
 	if (status >= 400)
 		return "request_refused";
-	arena_init(&arena, 16 * ANSWER_MAX);
 	if (curl_easy_getinfo(h, CURLINFO_CONTENT_TYPE, &type) != CURLE_OK || !type ||
-	    strncasecmp(type, "application/json", 16) != 0 ||
-	    !json_parse(&arena, answer->p, answer->n, JSON_DEPTH_MODEL, ANSWER_MAX / 10, NULL))
+	    strncasecmp(type, "application/json", 16) != 0 || !said)
 		return "not_json";
 	return "ok";
 }
@@ -128,7 +159,7 @@ static int ask(const struct upstream_target *t, const struct format *f, const ch
 	CURLcode c = curl_easy_perform(h);
 	curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(h, CURLINFO_TOTAL_TIME_T, &us);
-	const char *word = c != CURLE_OK ? failure(h, c) : judged(h, status, &answer);
+	const char *word = c != CURLE_OK ? failure(h, c) : judged(h, f, status, &answer);
 	int done = say(word, status, (long)(us / 1000), c != CURLE_OK ? curl_easy_strerror(c) : "");
 	upstream_headers_free(headers);
 	curl_easy_cleanup(h);
@@ -155,12 +186,12 @@ int probe(const char *name, void (*close_rest)(const struct conf *conf))
 			t.profile = &h->conf.profiles[i];
 	if (!t.profile)
 		return say("no_model", 0, 0, "");
-	const struct format *f = format_get(strcmp(p->protocol, "anthropic") == 0 ? FORMAT_MESSAGES : FORMAT_CHAT);
+	const struct format *f = format_of_protocol(p->protocol);
 	t.ca_file = p->ca_file;
 	t.key = *p->secret ? secrets_find(&h->secrets, p->secret) : NULL;
 	if (*p->secret && !key_usable(t.key))
 		return say("key_missing", 0, 0, "");
-	t.url[f->id] = upstream_url(p, f);
+	t.url[f->id] = upstream_url(p, f, t.profile->model);
 	if (!t.url[f->id])
 		return say("address", 0, 0, "");
 	uint32_t timeout_ms = h->conf.global.model_timeout_ms;

@@ -98,6 +98,17 @@ static bool take_typed(struct stream_in *s, const struct json *event, struct buf
 	return write_event(s, s->ended ? &s->end : out, type, event);
 }
 
+/* Without names: the one that says why it is finished is held back, and what still counts what it cost. */
+static bool take_unnamed(struct stream_in *s, const struct json *event, struct buf *out)
+{
+	bool end = format_finished(event);
+
+	if (s->ended && (end || json_get(event, "candidates")))
+		return fail(s, STREAM_BROKEN);
+	s->ended = s->ended || end;
+	return write_event(s, s->ended ? &s->end : out, NULL, event);
+}
+
 static bool take_json(struct stream_in *s, struct buf *out)
 {
 	struct arena arena own_arena = {0};
@@ -117,6 +128,8 @@ static bool take_json(struct stream_in *s, struct buf *out)
 	const struct json *error = json_get(event, "error");
 	if (error && error->type != JSON_NULL)
 		return fail(s, STREAM_ERROR);
+	if (s->format->family == FAMILY_GEMINI)
+		return take_unnamed(s, event, out);
 	look_finished(s, event);
 	return write_event(s, out, NULL, event);
 }
@@ -126,7 +139,7 @@ static bool take_event(struct stream_in *s, struct buf *out)
 {
 	bool ok;
 
-	if (s->ended)
+	if (s->ended && s->format->family != FAMILY_GEMINI)
 		return fail(s, STREAM_BROKEN);
 	if (++s->events > STREAM_EVENTS_MAX)
 		return fail(s, STREAM_TOO_LARGE);

@@ -7,9 +7,11 @@
 
 enum { ARENA = 16000000, NODES = 100000 };
 
+static bool stream_out_gemini(struct frames *fr);
 static bool (*const writers[FORMAT__COUNT])(struct frames *) = {[FORMAT_CHAT] = stream_out_chat,
 								[FORMAT_RESPONSES] = stream_out_responses,
-								[FORMAT_MESSAGES] = stream_out_messages};
+								[FORMAT_MESSAGES] = stream_out_messages,
+								[FORMAT_GEMINI_STREAM] = stream_out_gemini};
 
 const struct json *member_of(const struct json *object, const char *key, enum json_type type)
 {
@@ -217,6 +219,19 @@ bool stream_out_chat(struct frames *fr)
 		chunk_end(fr, usage);
 	}
 	buf_adds(fr->out, "data: [DONE]\n\n");
+	return true;
+}
+
+/* Each of its events is an answer, and one that says why it finished is the last: the whole is one event. */
+static bool stream_out_gemini(struct frames *fr)
+{
+	static const struct frame_swap none[] = {{NULL, NULL}};
+
+	if (!format_finished(fr->answer) || json_get(fr->answer, "error"))
+		return false;
+	frame_open(fr, NULL);
+	frame_members(fr, fr->answer, none);
+	frame_close(fr);
 	return true;
 }
 

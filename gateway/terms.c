@@ -44,7 +44,7 @@ static void load_target(struct upstream_target *t, const struct held *h, const s
 		}
 	}
 	for (int f = 0; f < FORMAT__COUNT; f++) {
-		t->url[f] = upstream_url(provider, format_get((enum format_id)f));
+		t->url[f] = upstream_url(provider, format_get((enum format_id)f), p->model);
 		t->usable = t->usable || t->url[f];
 	}
 }

@@ -186,7 +186,8 @@ static void drop_spoilt(struct upstream *up)
 static bool set_up(struct transfer *t)
 {
 	const struct upstream_target *target = t->call->target;
-	const char *url = target->url[t->call->format->id];
+	const struct format *f = t->call->format;
+	const char *url = target->url[t->call->request.stream_up ? f->id : f->whole];
 	uint32_t timeout_ms = t->call->terms->model_timeout_ms;
 	CURL *h = t->handle;
 	bool plain = strncmp(url, "http:", 5) == 0;

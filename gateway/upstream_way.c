@@ -48,7 +48,7 @@ struct curl_slist *upstream_headers(const struct upstream_target *target, const 
 		  add_header(&list, rq->stream_up ? "Accept: text/event-stream" : "Accept: application/json") &&
 		  add_header(&list, "Accept-Encoding: identity") && add_header(&list, "Expect:") &&
 		  add_header(&list, "User-Agent: pinfold");
-	if (ok && rq->format->api_key_header) {
+	if (ok && rq->format->family == FAMILY_ANTHROPIC) {
 		char line[FORMAT_BETA_MAX + 32];
 		snprintf(line, sizeof line, "anthropic-version: %s", rq->version);
 		ok = add_header(&list, line);
@@ -58,7 +58,7 @@ struct curl_slist *upstream_headers(const struct upstream_target *target, const 
 	if (ok && target->key) {
 		struct buf line own_buf = {0};
 		buf_init(&line, SECRET_MAX + 64);
-		buf_adds(&line, rq->format->api_key_header ? "x-api-key: " : "Authorization: Bearer ");
+		buf_adds(&line, rq->format->key_header);
 		buf_add(&line, target->key->p, target->key->n);
 		const char *text = buf_cstr(&line);
 		ok = text && add_header(&list, text);

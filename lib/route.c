@@ -10,17 +10,20 @@ static size_t segment(const char *p)
 	return strcspn(p, "/");
 }
 
-/* Matches and takes the {x} segments out. A segment too long for an argument matches nothing. */
+/* Matches and takes the {x} segments out; behind one there may be an ending, ":verb", which is not taken. A segment too
+ * long for an argument matches nothing. */
 static bool match(const char *pattern, const char *path, char arg[ROUTE_ARGS][161])
 {
 	size_t args = 0;
 	for (;;) {
 		size_t pn = segment(pattern), n = segment(path);
 		if (pattern[0] == '{') {
-			if (n == 0 || n >= 161 || args == ROUTE_ARGS)
+			const char *ending = strchr(pattern, '}') + 1;
+			size_t en = (size_t)(pattern + pn - ending);
+			if (n <= en || n - en >= 161 || args == ROUTE_ARGS || memcmp(path + n - en, ending, en) != 0)
 				return false;
-			memcpy(arg[args], path, n);
-			arg[args++][n] = 0;
+			memcpy(arg[args], path, n - en);
+			arg[args++][n - en] = 0;
 		} else if (pn != n || memcmp(pattern, path, n) != 0) {
 			return false;
 		}

@@ -21,7 +21,7 @@ struct gate_call;
 struct route {
 	const char *name; /* of the handler */
 	enum route_method method;
-	const char *path; /* with {x} segments */
+	const char *path; /* with {x} segments, or {x}:verb */
 	unsigned principals;
 	int audience;    /* enum token_audience, -1 none */
 	unsigned rights; /* RIGHT_* of lib/token.h that an API token needs */

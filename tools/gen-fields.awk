@@ -17,12 +17,12 @@ function place(format, name) {
 function plain(s) { s = tolower(s); gsub(/[_-]/, "", s); return s }
 BEGIN {
   FS = "\t"
-  k = split("text number bool any data list object either word url blob model stream cap effort thinking budget cache force always only keep strip reject", a, " ")
+  k = split("text number bool any data list object either word url blob model stream cap effort thinking budget cache force always only among keep strip reject", a, " ")
   for (i = 1; i <= k; i++) { actions[a[i]] = 1; order[i] = a[i] }
   nactions = k
   k = split("list object either word thinking", a, " "); for (i = 1; i <= k; i++) leads[a[i]] = 1
-  k = split("force always only keep", a, " "); for (i = 1; i <= k; i++) says[a[i]] = 1
-  k = split("chat responses messages", fmt, " "); for (i = 1; i <= k; i++) formats[fmt[i]] = 1
+  k = split("force always only among keep", a, " "); for (i = 1; i <= k; i++) says[a[i]] = 1
+  nfmt = k = split("chat responses messages gemini", fmt, " "); for (i = 1; i <= k; i++) formats[fmt[i]] = 1
   np = 0; nall = 0; ntypes = 0
 }
 /^#/ || /^[ \t]*$/ { next }
@@ -60,10 +60,11 @@ BEGIN {
     to = place($1, target); named[to] = 1; if (!(to in from)) from[to] = FNR
   } else if ($4 in says) {
     if ($5 == "-") die($4 " needs an argument")
-    words = ($4 == "only" || $4 == "keep") ? "|" $5 "|" : $5
+    words = ($4 == "only" || $4 == "among" || $4 == "keep") ? "|" $5 "|" : $5
   } else if ($5 != "-") die("no argument belongs to " $4)
   for (i = 1; i <= n; i++) {
-    if (field[i] !~ /^[a-z][a-z0-9_]*$/) die("bad field " field[i])
+    if (field[i] == "*") { if ($4 != "reject" || n > 1) die("what else there is can but be refused, in a row of its own") }
+    else if (field[i] !~ /^[a-z][a-z0-9_]*$/) die("bad field " field[i])
     if (field[i] == "type" && k == 2) die("the type stands in the place")
     if ((v, field[i]) in seen) die($2 " " field[i] " twice")
     seen[v, field[i]] = 1
@@ -76,8 +77,8 @@ END {
     if (!there[i]) { printf "%s:%d: no rows are of %s %s\n", FILENAME, from[i], pformat[i], pname[i] > "/dev/stderr"; exit 1 }
     if (!named[i] && pname[i] != "top" && pname[i] != "count") { printf "%s:%d: nothing leads to %s %s\n", FILENAME, line[i], pformat[i], pname[i] > "/dev/stderr"; exit 1 }
   }
-  for (i = 1; i <= 3; i++) if (!((fmt[i], "top") in number)) { print FILENAME ": " fmt[i] " has no top" > "/dev/stderr"; exit 1 }
-  if (!(("messages", "count") in number) || !nall || !ntypes) { print FILENAME ": rows are missing" > "/dev/stderr"; exit 1 }
+  for (i = 1; i <= nfmt; i++) if (!((fmt[i], "top") in number)) { print FILENAME ": " fmt[i] " has no top" > "/dev/stderr"; exit 1 }
+  if (!(("messages", "count") in number) || !(("gemini", "count") in number) || !nall || !ntypes) { print FILENAME ": rows are missing" > "/dev/stderr"; exit 1 }
   print "/* Generated from spec/fields.tab by tools/gen-fields.awk; do not edit. */"
   if (out == "h") {
     print "#ifndef GEN_FIELDS_H\n#define GEN_FIELDS_H\n#include <stdbool.h>\n#include <stdint.h>\n"
@@ -89,8 +90,8 @@ END {
     print "struct field_place {\n\tconst char *format, *name;\n\tbool typed;\n\tconst struct field_object *objects; /* ends with type NULL */\n};"
     print "extern const struct field_place field_places[]; /* ends with name NULL */"
     printf "enum {"
-    for (i = 1; i <= 3; i++) printf " FIELDS_%s = %d,", toupper(fmt[i]), number[fmt[i], "top"]
-    printf " FIELDS_COUNT_TOKENS = %d };\n", number["messages", "count"]
+    for (i = 1; i <= nfmt; i++) printf " FIELDS_%s = %d,", toupper(fmt[i]), number[fmt[i], "top"]
+    printf " FIELDS_COUNT_TOKENS = %d, FIELDS_GEMINI_COUNT = %d };\n", number["messages", "count"], number["gemini", "count"]
     print "/* In every object, as plain: lower case, without \"_\" and \"-\". Ends with field NULL. */"
     print "struct field_denied {\n\tconst char *field;\n\tuint8_t action;\n};\nextern const struct field_denied fields_denied[];"
     print "/* What no object may be, plain as well; one that ends with \"*\" is a beginning. Ends with NULL. */\nextern const char *const types_denied[];"

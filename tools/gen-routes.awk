@@ -13,7 +13,7 @@ BEGIN { FS = "\t"; n = 0 }
   if (NF != 9) die("nine columns, separated by one tab each, not " NF)
   if ($1 != "public" && $1 != "internal") die("side must be public or internal")
   if ($2 !~ /^(GET|POST|DELETE|PUT)$/) die("unknown method " $2)
-  if ($3 !~ /^(\/([a-z0-9._-]+|\{[a-zA-Z]+\}))+$/ || $3 ~ /\/\.\.?(\/|$)/) die("bad path " $3)
+  if ($3 !~ /^(\/([a-z0-9._-]+|\{[a-zA-Z]+\}(:[a-zA-Z]+)?))+$/ || $3 ~ /\/\.\.?(\/|$)/) die("bad path " $3)
   shape = $3; args = gsub(/\{[a-zA-Z]+\}/, "{}", shape)
   if (args > 2) die("more than two {} segments in " $3)
   if (($2, shape) in seen) die($2 " " $3 " has the shape of line " seen[$2, shape])

@@ -29,15 +29,18 @@ static void one(const uint8_t *data, size_t size)
 				     .effort = data[0] & 64 ? EFFORT_LOW : EFFORT_MAX,
 				     .model = "m",
 				     .upstream_model = "up",
-				     .chat_cap = data[0] & 128 ? "max_completion_tokens" : NULL,
+				     .chat_cap = data[0] & 16 ? "max_completion_tokens" : NULL,
 				     .tenant = "t",
 				     .cache_key = &key};
+	int f = (data[0] & 3) + (data[0] & 128 ? 4 : 0);
+	if (f >= FORMAT__COUNT)
+		return;
 	arena_init(&a, 40000000);
 	const struct json *body = json_parse(&a, data + 1, size - 1, JSON_DEPTH_MODEL, 200000, NULL);
 	if (body == NULL)
 		return;
 	memset(field, 'x', sizeof field);
-	enum err e = policy_apply(&rules, format_get((enum format_id)(data[0] & 3)), body, &rq, field);
+	enum err e = policy_apply(&rules, format_get((enum format_id)f), body, &rq, field);
 	size_t n = strnlen(field, sizeof field);
 	must(n < sizeof field && utf8_valid(field, n, NULL));
 	if (e == ERR_OK)

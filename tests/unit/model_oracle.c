@@ -1,5 +1,6 @@
 /* See model_oracle.h. */
 #include "tests/unit/model_oracle.h"
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -103,7 +104,7 @@ static const char *look(const struct json *v, const struct json *parent, bool ch
 static const char *top(const struct policy_rules *rules, const struct model_request *rq, const struct json *sent)
 {
 	static const char *const caps[] = {"max_tokens", "max_completion_tokens", "max_output_tokens"};
-	static const char *const named[FORMAT__COUNT] = {"max_tokens", "max_output_tokens", "max_tokens", ""};
+	static const char *const named[FORMAT__COUNT] = {"max_tokens", "max_output_tokens", "max_tokens", "", ""};
 	const struct json *stream = json_get(sent, "stream"), *store = json_get(sent, "store"),
 			  *thinking = json_get(sent, "thinking");
 	const char *cap = rq->format->id == FORMAT_CHAT && rules->chat_cap ? rules->chat_cap : named[rq->format->id];
@@ -132,9 +133,103 @@ static const char *top(const struct policy_rules *rules, const struct model_requ
 	return NULL;
 }
 
+/*
+ * Gemini's requests: each part and each tool is one of a few kinds, and nothing that the provider would fetch, execute
+ * or keep is anywhere but in what is the model's. Names are spelt one way, as is sent.
+ */
+static const char *gemini_look(const struct json *v, bool said)
+{
+	static const char *const models[] = {
+	    "args", "response", "parameters", "parametersJsonSchema", "responseJsonSchema", "responseSchema", NULL};
+	static const char *const denied[] = {"fileData",
+					     "fileUri",
+					     "cachedContent",
+					     "googleSearch",
+					     "googleSearchRetrieval",
+					     "urlContext",
+					     "codeExecution",
+					     "executableCode",
+					     "codeExecutionResult",
+					     "googleMaps",
+					     "fileSearch",
+					     "computerUse",
+					     "mcpServers",
+					     "retrieval",
+					     "continuationToken",
+					     "speechConfig",
+					     NULL};
+	static const char *const kinds[] = {
+	    "text", "thought", "thoughtSignature", "inlineData", "functionCall", "functionResponse", NULL};
+	const char *why = NULL;
+
+	for (const struct json *m = v->child; m && !why; m = m->next) {
+		bool parts = said && v->key && strcmp(v->key, "parts") == 0;
+		if (m->key && among(denied, m->key))
+			return "a field that must not be there";
+		for (const struct json *x = parts ? m->child : NULL; x; x = x->next)
+			if (!among(kinds, x->key))
+				return "a part of a kind that must not be there";
+		bool now =
+		    said || (m->key && (strcmp(m->key, "contents") == 0 || strcmp(m->key, "systemInstruction") == 0));
+		if (!m->key || !among(models, m->key))
+			why = gemini_look(m, now);
+	}
+	return why;
+}
+
+/* Two that some reader takes for one. */
+static bool twins(const struct json *o)
+{
+	for (const struct json *m = o ? o->child : NULL; m; m = m->next)
+		for (const struct json *x = m->next; x; x = x->next) {
+			const char *a = m->key, *b = x->key;
+			while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
+				a += 1 + (a[1] == '_');
+				b += 1 + (b[1] == '_');
+			}
+			if (*a == *b)
+				return true;
+		}
+	return false;
+}
+
+static const char *gemini(const struct policy_rules *rules, const struct model_request *rq, const struct json *sent)
+{
+	const struct json *config = json_get(sent, "generationConfig"), *modes = json_get(config, "responseModalities"),
+			  *thinking = json_get(config, "thinkingConfig"), *several = json_get(config, "candidateCount");
+	int64_t n = 0, budget = 0;
+
+	if (rq->format->id == FORMAT_GEMINI_COUNT
+		? config || rq->cap
+		: !json_int(json_get(config, "maxOutputTokens"), 1, rules->max_output_tokens, &n) || n != rq->cap)
+		return "an output cap that is missing, too high or another than is said";
+	const struct json *tools = json_get(sent, "tools");
+	for (const struct json *t = tools ? tools->child : NULL; t; t = t->next)
+		if (t->count > 1 || (t->child && strcmp(t->child->key, "functionDeclarations") != 0))
+			return "a tool of a kind that must not be there";
+	if (json_get(sent, "model") || json_get(sent, "labels") || json_get(sent, "store"))
+		return "another model, or who asks";
+	if (twins(sent) || twins(config) || twins(thinking))
+		return "a field in two spellings";
+	if (several && !json_int(several, 1, 1, &n))
+		return "several answers";
+	for (const struct json *m = modes ? modes->child : NULL; m; m = m->next)
+		if (strcmp(m->text, "TEXT") != 0)
+			return "an answer that is no text";
+	if (json_get(thinking, "thinkingBudget") &&
+	    !json_int(json_get(thinking, "thinkingBudget"), -1, (int64_t)rq->cap - 1, &budget))
+		return "a budget for thinking that is no less than the cap";
+	if (rq->stream != (rq->format->id == FORMAT_GEMINI_STREAM) ||
+	    (rq->stream && rq->stream_up == rules->buffered) || (rq->stream && !rules->stream))
+		return "a stream that is not permitted, or not asked for";
+	return gemini_look(sent, false);
+}
+
 const char *oracle(const struct policy_rules *rules, const struct model_request *rq, const struct json *sent)
 {
-	bool messages = rq->format->anthropic_error;
+	bool messages = rq->format->family == FAMILY_ANTHROPIC;
+	if (rq->format->family == FAMILY_GEMINI)
+		return sent && sent->type == JSON_OBJECT ? gemini(rules, rq, sent) : "no object";
 	const char *why = sent && sent->type == JSON_OBJECT ? top(rules, rq, sent) : "no object";
 
 	for (const struct json *m = why ? NULL : sent->child; m && !why; m = m->next)

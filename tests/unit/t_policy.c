@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { LINE_MAX_BYTES = 1 << 16, TIMES = 20, ROWS = 1000 };
+enum { LINE_MAX_BYTES = 1 << 16, TIMES = 20, ROWS = 2000 };
 
 static uint8_t key_bytes[] = "0123456789abcdef0123456789abcdef";
 static const struct secret key = {key_bytes, 32};
@@ -58,7 +58,8 @@ static struct policy_rules rules_of(const struct json *row)
 static const struct format *format_of(const struct json *row)
 {
 	const char *name = json_get(row, "format")->text;
-	return strcmp(name, "count_tokens") == 0 ? format_get(FORMAT_COUNT_TOKENS) : format_named(name);
+	const struct format *f = format_named(name);
+	return f ? f : format_of_route(name); /* what comes with another */
 }
 
 static struct buf text_of(const struct json *v)
@@ -178,8 +179,26 @@ static const char *const members[] = {
     "\"content\":[{\"type\":\"document\",\"source\":{\"type\":\"file\",\"file_id\":\"f\"}}]",
     "\"something\":{\"deep\":[{\"type\":\"file_search\",\"vector_store_ids\":[\"v\"]}]}",
     "\"something\":\"harmless\"",
+    "\"tools\":[{\"googleSearch\":{}}]",
+    "\"tools\":[{\"functionDeclarations\":[],\"new_search\":{}}]",
+    "\"url_context\":{}",
+    "\"parts\":[{\"file_data\":{\"file_uri\":\"https://x\"}}]",
+    "\"fileData\":{\"mimeType\":\"image/png\",\"fileUri\":\"https://x\"}",
+    "\"cachedContent\":\"cachedContents/c\"",
+    "\"max_output_tokens\":90000",
+    "\"maxOutputTokens\":90000",
+    "\"generation_config\":{\"maxOutputTokens\":90000,\"candidateCount\":9}",
+    "\"generationConfig\":{\"max_output_tokens\":90000}",
+    "\"candidate_count\":9",
+    "\"thinkingConfig\":{\"thinking_budget\":90000}",
+    "\"responseModalities\":[\"IMAGE\"]",
+    "\"labels\":{\"a\":\"b\"}",
+    "\"something\":{\"deep\":[{\"codeExecution\":{},\"mcp_servers\":[]}]}",
 };
-static const char *const elements[] = {"{\"type\":\"web_search\"}",
+static const char *const elements[] = {"{\"googleSearch\":{}}",
+				       "{\"fileData\":{\"fileUri\":\"https://x\"}}",
+				       "{\"parts\":[{\"executableCode\":{}}]}",
+				       "{\"type\":\"web_search\"}",
 				       "{\"type\":\"additional_tools\",\"tools\":[{\"type\":\"web_search\"}]}",
 				       "{\"type\":\"item_reference\",\"id\":\"i\"}",
 				       "{\"type\":\"input_image\",\"image_url\":\"https://x\"}",
@@ -402,6 +421,15 @@ static void t_usage(void **state)
 	usage_is(FORMAT_MESSAGES, "{\"type\":\"message_delta\",\"usage\":{\"output_tokens\":60}}", 7, 60);
 	usage_is(FORMAT_CHAT, "{\"usage\":{\"prompt_tokens\":-5,\"completion_tokens\":1e3}}", 7, 8);
 	usage_is(FORMAT_CHAT, "[]", 7, 8);
+	usage_is(FORMAT_GEMINI,
+		 "{\"usageMetadata\":{\"promptTokenCount\":50,\"cachedContentTokenCount\":40,"
+		 "\"toolUsePromptTokenCount\":5,\"candidatesTokenCount\":20,\"thoughtsTokenCount\":300,"
+		 "\"totalTokenCount\":375}}",
+		 55, 320);
+	/* Each event of a stream tells what there was so far, and some not all of it. */
+	usage_is(FORMAT_GEMINI_STREAM, "{\"usageMetadata\":{\"promptTokenCount\":5,\"thoughtsTokenCount\":3}}", 5, 8);
+	usage_is(FORMAT_GEMINI, "{\"usage\":{\"prompt_tokens\":5,\"input_tokens\":6}}", 7, 8);
+	usage_is(FORMAT_GEMINI, "{\"usageMetadata\":{\"promptTokenCount\":-5,\"candidatesTokenCount\":\"9\"}}", 7, 8);
 }
 
 /* Which status makes a client stop, and which one come again: for each error that a model's route answers. */
@@ -437,7 +465,7 @@ static void t_refusals(void **state)
 		struct refusal soon = format_refusal(f, ERR_MODEL_CALL_RATE_EXCEEDED, 40);
 		assert_true(soon.status == 429 && !soon.stop && soon.retry_after == 40);
 		struct refusal other = format_refusal(f, ERR_MODEL_NOT_ALLOWED, 9);
-		assert_int_equal(other.status, f->id == FORMAT_CHAT ? 404 : stop);
+		assert_int_equal(other.status, f->id == FORMAT_CHAT || f->family == FAMILY_GEMINI ? 404 : stop);
 		assert_true(other.stop && other.retry_after == 0);
 		assert_int_equal(format_refusal(f, ERR_INVALID_RUN_TOKEN, 0).status, 401);
 		assert_int_equal(format_refusal(f, ERR_MODEL_FIELD_REFUSED, 0).status, 400);
@@ -459,14 +487,27 @@ static void t_refusals(void **state)
 static void t_error_bodies(void **state)
 {
 	(void)state;
-	static const char *const want[FORMAT__COUNT] = {"{\"error\":{\"type\":\"permission_error\",\"message\":\"m "
-							"(f)\",\"param\":\"f\",\"code\":\"c\"},\"request_id\":\"r\"}",
-							"{\"error\":{\"type\":\"permission_error\",\"message\":\"m "
-							"(f)\",\"param\":\"f\",\"code\":\"c\"},\"request_id\":\"r\"}",
-							"{\"type\":\"error\",\"error\":{\"type\":\"permission_error\","
-							"\"message\":\"m (f)\",\"code\":\"c\"},\"request_id\":\"r\"}",
-							"{\"type\":\"error\",\"error\":{\"type\":\"permission_error\","
-							"\"message\":\"m (f)\",\"code\":\"c\"},\"request_id\":\"r\"}"};
+	static const char openai[] = "{\"error\":{\"type\":\"permission_error\",\"message\":\"m (f)\",\"param\":\"f\","
+				     "\"code\":\"c\"},\"request_id\":\"r\"}";
+	static const char anthropic[] = "{\"type\":\"error\",\"error\":{\"type\":\"permission_error\",\"message\":\"m "
+					"(f)\",\"code\":\"c\"},\"request_id\":\"r\"}";
+#define GOOGLE(code, status, more)                                                                  \
+	"{\"error\":{\"code\":" code ",\"message\":\"m (f)\",\"status\":\"" status                  \
+	"\",\"details\":[{\"@type\":\"type.googleapis.com/google.rpc.ErrorInfo\",\"reason\":\"c\"," \
+	"\"domain\":\"pinfold\"},{\"@type\":\"type.googleapis.com/google.rpc.RequestInfo\","        \
+	"\"requestId\":\"r\"}" more "]}}"
+	static const char google[] = GOOGLE("403", "PERMISSION_DENIED", "");
+	static const char *const want[FORMAT__COUNT] = {openai, openai, anthropic, google, anthropic, google, google};
+	static const struct {
+		unsigned status;
+		const char *body;
+	} others[] = {{400, GOOGLE("400", "INVALID_ARGUMENT", "")},   {401, GOOGLE("401", "UNAUTHENTICATED", "")},
+		      {404, GOOGLE("404", "NOT_FOUND", "")},          {413, GOOGLE("413", "INVALID_ARGUMENT", "")},
+		      {429, GOOGLE("429", "RESOURCE_EXHAUSTED", "")}, {500, GOOGLE("500", "INTERNAL", "")},
+		      {503, GOOGLE("503", "UNAVAILABLE", "")},        {504, GOOGLE("504", "DEADLINE_EXCEEDED", "")}};
+	static const char later[] =
+	    GOOGLE("429", "RESOURCE_EXHAUSTED",
+		   ",{\"@type\":\"type.googleapis.com/google.rpc.RetryInfo\",\"retryDelay\":\"7s\"}");
 	const struct refusal r = {.status = 403, .code = "c", .message = "m"};
 	for (int i = 0; i < FORMAT__COUNT; i++) {
 		own_buf struct buf b;
@@ -474,13 +515,44 @@ static void t_error_bodies(void **state)
 		format_error(format_get((enum format_id)i), &r, "f", "r", &b);
 		assert_string_equal(buf_cstr(&b), want[i]);
 	}
+	for (size_t i = 0; i <= sizeof others / sizeof *others; i++) {
+		own_buf struct buf b;
+		bool last = i == sizeof others / sizeof *others;
+		struct refusal o = {.status = last ? 429 : others[i].status, .code = "c", .message = "m"};
+		o.retry_after = last ? 7 : 0;
+		buf_init(&b, 1000);
+		format_error(format_get(FORMAT_GEMINI), &o, "f", "r", &b);
+		assert_string_equal(buf_cstr(&b), last ? later : others[i].body);
+	}
+#undef GOOGLE
+}
+
+/* Gemini says 400 where it means our key. */
+static void t_key_refused(void **state)
+{
+	(void)state;
+	static const char invalid[] = "{\"error\":{\"code\":400,\"status\":\"INVALID_ARGUMENT\",\"details\":[{\"x\":1},"
+				      "{\"reason\":\"API_KEY_INVALID\",\"domain\":\"googleapis.com\"}]}}";
+	static const char other[] = "{\"error\":{\"code\":400,\"details\":[{\"reason\":\"BAD\"},{\"reason\":5}]}}";
+	own_arena struct arena a;
+	arena_init(&a, 1000000);
+	const struct json *yes = json_parse(&a, invalid, strlen(invalid), 8, 100, NULL);
+	const struct json *no = json_parse(&a, other, strlen(other), 8, 100, NULL);
+	assert_true(yes && no);
+	assert_true(format_key_refused(format_get(FORMAT_GEMINI), 400, yes));
+	assert_true(format_key_refused(format_get(FORMAT_GEMINI_STREAM), 400, yes));
+	assert_false(format_key_refused(format_get(FORMAT_GEMINI), 200, yes));
+	assert_false(format_key_refused(format_get(FORMAT_GEMINI), 400, no));
+	assert_false(format_key_refused(format_get(FORMAT_GEMINI), 400, NULL));
+	assert_false(format_key_refused(format_get(FORMAT_CHAT), 400, yes));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(t_vectors), cmocka_unit_test(t_random),   cmocka_unit_test(t_exact),
-	    cmocka_unit_test(t_strict),  cmocka_unit_test(t_drift),    cmocka_unit_test(t_headers),
-	    cmocka_unit_test(t_usage),   cmocka_unit_test(t_refusals), cmocka_unit_test(t_error_bodies)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(t_vectors),      cmocka_unit_test(t_random),
+					   cmocka_unit_test(t_exact),        cmocka_unit_test(t_strict),
+					   cmocka_unit_test(t_drift),        cmocka_unit_test(t_headers),
+					   cmocka_unit_test(t_usage),        cmocka_unit_test(t_refusals),
+					   cmocka_unit_test(t_error_bodies), cmocka_unit_test(t_key_refused)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -311,10 +311,10 @@ static bool promised(const char *what)
 /* A line for each object of a model request, and for what no object may have or be. */
 static void fields(void)
 {
-	static const char *const actions[] = {"text",   "number", "bool",   "any",      "data",   "list",
-					      "object", "either", "word",   "url",      "blob",   "model",
-					      "stream", "cap",    "effort", "thinking", "budget", "cache",
-					      "force",  "always", "only",   "keep",     "strip",  "reject"};
+	static const char *const actions[] = {"text",   "number",   "bool",   "any",   "data",  "list",   "object",
+					      "either", "word",     "url",    "blob",  "model", "stream", "cap",
+					      "effort", "thinking", "budget", "cache", "force", "always", "only",
+					      "among",  "keep",     "strip",  "reject"};
 	for (const struct field_place *p = field_places; p->name != NULL; p++)
 		for (const struct field_object *o = p->objects; o->type != NULL; o++) {
 			char *out = line();

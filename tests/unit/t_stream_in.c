@@ -15,6 +15,12 @@
 #define TYPED(name, rest) "event: " name "\ndata: {\"type\":\"" name "\"" rest "}\n\n"
 #define MESSAGE TYPED("message_start", ",\"message\":{\"usage\":{\"input_tokens\":5,\"output_tokens\":1}}")
 #define DELTA TYPED("message_delta", ",\"usage\":{\"output_tokens\":9}")
+#define PART "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]},\"index\":0}]}\n\n"
+#define FINISH                                                                                           \
+	"data: {\"candidates\":[{\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":7," \
+	"\"candidatesTokenCount\":2,\"thoughtsTokenCount\":3}}\n\n"
+#define COST "data: {\"usageMetadata\":{\"promptTokenCount\":8,\"candidatesTokenCount\":9}}\n\n"
+#define BLOCKED "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n"
 #define KEY "sk-secret-0123456789"
 
 static const struct row {
@@ -75,6 +81,32 @@ static const struct row {
     {"messages without their stop", FORMAT_MESSAGES, MESSAGE DELTA, MESSAGE DELTA, NULL, STREAM_FINE, 5, 9},
     {"an error of messages", FORMAT_MESSAGES, MESSAGE TYPED("error", ",\"error\":{}"), MESSAGE, NULL, STREAM_ERROR, 5,
      1},
+    {"gemini", FORMAT_GEMINI_STREAM, PART PART FINISH, PART PART, FINISH, STREAM_FINE, 7, 5},
+    {"gemini at once", FORMAT_GEMINI_STREAM, FINISH, "", FINISH, STREAM_FINE, 7, 5},
+    {"a cut of gemini", FORMAT_GEMINI_STREAM, PART "data: {\"candi", PART, NULL, STREAM_FINE, 0, 0},
+    {"a clean end in the middle of gemini", FORMAT_GEMINI_STREAM, PART, PART, NULL, STREAM_FINE, 0, 0},
+    {"a finish whose last line is not there", FORMAT_GEMINI_STREAM,
+     PART "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n", PART, NULL, STREAM_FINE, 0, 0},
+    {"what it cost behind the finish", FORMAT_GEMINI_STREAM, PART FINISH COST, PART, FINISH COST, STREAM_FINE, 8, 9},
+    {"more behind the finish", FORMAT_GEMINI_STREAM, PART FINISH PART, PART, FINISH, STREAM_BROKEN, 7, 5},
+    {"the finish twice", FORMAT_GEMINI_STREAM, PART FINISH FINISH, PART, FINISH, STREAM_BROKEN, 7, 5},
+    {"a finish that gives no reason", FORMAT_GEMINI_STREAM,
+     "data: {\"candidates\":[{\"finishReason\":\"FINISH_REASON_UNSPECIFIED\"}]}\n\n",
+     "data: {\"candidates\":[{\"finishReason\":\"FINISH_REASON_UNSPECIFIED\"}]}\n\n", NULL, STREAM_FINE, 0, 0},
+    {"a finish that is no text", FORMAT_GEMINI_STREAM, "data: {\"candidates\":[{\"finishReason\":1}]}\n\n",
+     "data: {\"candidates\":[{\"finishReason\":1}]}\n\n", NULL, STREAM_FINE, 0, 0},
+    {"a question that was refused", FORMAT_GEMINI_STREAM, BLOCKED, "", BLOCKED, STREAM_FINE, 0, 0},
+    {"an error of gemini", FORMAT_GEMINI_STREAM, PART "data: {\"error\":{\"code\":503}}\n\n" FINISH, PART, NULL,
+     STREAM_ERROR, 0, 0},
+    {"an error of gemini behind the finish", FORMAT_GEMINI_STREAM, FINISH "data: {\"error\":{\"code\":503}}\n\n", "",
+     FINISH, STREAM_ERROR, 7, 5},
+    {"broken JSON of gemini", FORMAT_GEMINI_STREAM, PART "data: {\"a\":}\n\n", PART, NULL, STREAM_BROKEN, 0, 0},
+    {"gemini's key", FORMAT_GEMINI_STREAM, "data: {\"a\":\"x" KEY "\"}\n\n", "", NULL, STREAM_KEY, 0, 0},
+    {"a chat's end of gemini", FORMAT_GEMINI_STREAM, PART DONE, PART, NULL, STREAM_BROKEN, 0, 0},
+    {"a list instead of events", FORMAT_GEMINI_STREAM, "[{\"candidates\":[{\"finishReason\":\"STOP\"}]}]\n\n", "", NULL,
+     STREAM_FINE, 0, 0},
+    {"gemini without comments", FORMAT_GEMINI_STREAM, ": hello\n\n" PART ": there\n\n" FINISH, PART, FINISH,
+     STREAM_FINE, 7, 5},
     {"a chat's chunk in messages", FORMAT_MESSAGES, CHUNK, "", NULL, STREAM_BROKEN, 0, 0},
 };
 
