@@ -364,6 +364,15 @@ void gate_model_call(struct gate_call *call)
 		gate_fail(call, alive == ERR_OK ? ERR_MODEL_FORMAT_NOT_SERVED : alive, NULL);
 		return;
 	}
+	/* The address that is asked is the operator's, and no part of it a caller's. */
+	if (call->format->verb && strcmp(call->found.arg[0], call->claims.model) != 0) {
+		gate_fail(call, ERR_MODEL_NOT_ALLOWED, "model");
+		return;
+	}
+	if (call->format->always && !gemini_as_events(call->path)) {
+		gate_fail(call, ERR_MODEL_STREAM_NOT_SSE, NULL);
+		return;
+	}
 	arena_init(&arena, large ? GATE_ARENA_LARGE : GATE_ARENA);
 	const struct json *body = json_parse(&arena, call->body.p, call->body.n, JSON_DEPTH_MODEL,
 					     large ? GATE_NODES_LARGE : GATE_NODES, NULL);

@@ -267,6 +267,9 @@ void gate_know(struct gate_call *call);
 void gate_tell_denied(struct gate_call *call);
 /* What the provider said, or what ended the call early, is written down and becomes the reply. */
 void gate_settle(struct gate_call *call);
+/* gemini.c: is a stream asked for as events by this target? The same parameter twice, or any other form, is not that.
+ */
+bool gemini_as_events(const char *target);
 /* One that asks a model, its body still to be looked at: refused, or call->target is set. */
 void gate_model_call(struct gate_call *call);
 /* ERR_OK while the run's capability is alive, whatever is left of its budget; never spends. */

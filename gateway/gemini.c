@@ -7,17 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The pinned one, or nobody: the address that is asked is the operator's, and no part of it a caller's. */
-static bool of_model(struct gate_call *call)
-{
-	if (strcmp(call->found.arg[0], call->claims.model) == 0)
-		return true;
-	gate_fail(call, ERR_MODEL_NOT_ALLOWED, "model");
-	return false;
-}
-
-/* Is it asked for as events? The same parameter twice, or any other form of an answer, is not that. */
-static bool as_events(const char *target)
+bool gemini_as_events(const char *target)
 {
 	unsigned named = 0, events = 0;
 
@@ -34,23 +24,17 @@ static bool as_events(const char *target)
 
 void gate_gemini(struct gate_call *call)
 {
-	if (of_model(call))
-		gate_model_call(call);
+	gate_model_call(call);
 }
 
 void gate_gemini_count(struct gate_call *call)
 {
-	gate_gemini(call);
+	gate_model_call(call);
 }
 
 void gate_gemini_stream(struct gate_call *call)
 {
-	if (!of_model(call))
-		return;
-	if (as_events(call->path))
-		gate_model_call(call);
-	else
-		gate_fail(call, ERR_MODEL_STREAM_NOT_SSE, NULL);
+	gate_model_call(call);
 }
 
 static void put_model(struct jw *w, const struct gate_call *call)
@@ -72,6 +56,7 @@ static bool lists(struct gate_call *call)
 {
 	enum err e = gate_alive(call);
 
+	call->format = format_get(FORMAT_GEMINI); /* in whose words it is refused */
 	if (e == ERR_OK && !(call->rules.formats & 1U << FORMAT_GEMINI))
 		e = ERR_MODEL_FORMAT_NOT_SERVED;
 	if (e != ERR_OK)
@@ -101,8 +86,10 @@ void gate_gemini_model(struct gate_call *call)
 
 	if (!lists(call))
 		return;
-	if (!of_model(call))
+	if (strcmp(call->found.arg[0], call->claims.model) != 0) {
+		gate_fail(call, ERR_MODEL_NOT_ALLOWED, NULL);
 		return;
+	}
 	call->status = 200;
 	jw_init(&w, &call->reply);
 	put_model(&w, call);

@@ -12,12 +12,17 @@ FORMATS = {
     "responses": ("/internal/v1/responses", "main", MODEL, 400),
     "messages": ("/internal/v1/messages", "anth", "m-anth", 403),
     "count_tokens": ("/internal/v1/messages/count_tokens", "anth", "m-anth", 403),
+    "gemini": ("/internal/v1beta/models/m-gem:generateContent", "gem", "m-gem", 403),
+    "gemini_count": ("/internal/v1beta/models/m-gem:countTokens", "gem", "m-gem", 403),
 }
 # What a format's clients take for the end of it.
-OTHER_MODEL = {"chat_completions": 404, "responses": 400, "messages": 403, "count_tokens": 403}
+OTHER_MODEL = {"chat_completions": 404, "responses": 400, "messages": 403, "count_tokens": 403, "gemini": 404, "gemini_count": 404}
+KEY_HEADERS = {"main": "authorization", "anth": "x-api-key", "gem": "x-goog-api-key"}
 
 
 def body_of(name, model, text, **more):
+    if name.startswith("gemini"):
+        return dict({"contents": [{"role": "user", "parts": [{"text": text}]}]}, **more)
     says = {"input": text} if name == "responses" else {"messages": [{"role": "user", "content": text}]}
     return dict({"model": model}, **says, **more)
 
@@ -25,6 +30,12 @@ def body_of(name, model, text, **more):
 def in_words_of(name, a, what):
     """An error in the format's own shape."""
     e = a.json.get("error") if isinstance(a.json, dict) else None
+    if name.startswith("gemini"):
+        check(isinstance(e, dict) and e.get("code") == a.status and isinstance(e.get("status"), str) and isinstance(e.get("message"), str), what + ": the error is Google's")
+        delays = [d["retryDelay"] for d in (e or {}).get("details", []) if d["@type"].endswith("RetryInfo")]
+        same(delays, [a.headers["retry-after"] + "s"] if "retry-after" in a.headers else [], what + ": when to ask again")
+        same(set(a.json), {"error"}, what + ": shape")
+        return
     check(isinstance(e, dict) and isinstance(e.get("type"), str) and isinstance(e.get("message"), str), what + ": the error is an object")
     same(a.json.get("type"), "error" if FORMATS[name][1] == "anth" else None, what + ": shape")
     check("param" in (e or {}) or FORMATS[name][1] == "anth", what + ": param")
@@ -58,27 +69,43 @@ def test_formats(rig, model):
         sent = sent[0]
         same(sent["path"], path.replace("/internal", ""), name + ": where")
         anthropic = profile == "anth"
-        check(sent["key_match"] and ("authorization" in sent["headers"]) != anthropic and ("x-api-key" in sent["headers"]) == anthropic,
+        check(sent["key_match"] and set(KEY_HEADERS.values()) & set(sent["headers"]) == {KEY_HEADERS[profile]},
               name + ": the key is where the provider wants it")
         same((sent.get("version"), sent.get("beta")), ("2024-02-02", "effort-2025-11-24") if anthropic else (None, None), name + ": versions")
         check(not [h for h in sent["headers"] if h.startswith("x-codex") or h.startswith("x-stainless") or h in ("session_id", "originator", "cookie")],
               name + ": headers of the client go nowhere: %s" % sent["headers"])
         same(run.shown()["used"], 1, name + ": one unit")
-        if name != "count_tokens":
+        if name not in ("count_tokens", "gemini_count"):
             same((run.shown()["prompt"], run.shown()["completion"]), (7, 3), name + ": usage")
         # The token as x-api-key, as both, and as two that differ.
         plain = json.dumps(body_of(name, served, "keys")).encode()
-        key = "x-api-key: " + token
-        same(post(run.port, path, None, plain, [key]).status, 200, name + ": as x-api-key")
-        same(post(run.port, path, token, plain, [key]).status, 200, name + ": as both")
-        a = post(run.port, path, token, plain, [key + "x"])
-        same((a.status, a.code), (401, "invalid_run_token"), name + ": two that differ")
-        in_words_of(name, a, name + ": two that differ")
+        keys = ["x-api-key: " + token, "x-goog-api-key: " + token]
+        for key in keys:
+            same(post(run.port, path, None, plain, [key]).status, 200, name + ": as " + key[:14])
+        same(post(run.port, path, token, plain, keys).status, 200, name + ": as all")
+        for who, more in ((token, [keys[0] + "x"]), (token, [keys[1] + "x"]), (None, [keys[0], keys[1] + "x"]), (None, [keys[0] + "x", keys[1]])):
+            a = post(run.port, path, who, plain, more)
+            same((a.status, a.code), (401, "invalid_run_token"), name + ": two that differ")
+            in_words_of(name, a, name + ": two that differ")
         same(post(run.port, path, None, plain, ["x-api-key: nothing"]).status, 401, name + ": another key")
     run = rig.run(2, agent="open")
     a = get(run.port, "/internal/v1/models?client_version=1", None, ["x-api-key: " + run.token()])
     same((a.status, [m["id"] for m in a.json["data"]], a.json["has_more"]), (200, [MODEL], False), "models")
     same(raw_call(run.port, request("HEAD", "/", run.token())).status, 404, "HEAD /")
+    run = rig.run(2, profile="gem", model="m-gem", agent="open")
+    a = get(run.port, "/internal/v1beta/models?pageSize=1", None, ["x-goog-api-key: " + run.token()])
+    same((a.status, [m["name"] for m in a.json["models"]]), (200, ["models/m-gem"]), "models, as Gemini lists them")
+    a = get(run.port, "/internal/v1beta/models/m-gem", run.token())
+    same((a.status, a.json["name"], a.json["outputTokenLimit"]), (200, "models/m-gem", 1000), "the one")
+    for path, status in (("m-other", 404), ("m-gem:generateContent", 404), ("m-gem/x", 404), (":x", 404), ("m%2Dgem", 404)):
+        same(get(run.port, "/internal/v1beta/models/" + path, run.token()).status, status, "no model: " + path)
+    for path, status in (("m-gem:embedContent", 405), ("m-gem:batchGenerateContent", 405), (":generateContent", 405), ("a:b:generateContent", 404)):
+        same(post(run.port, "/internal/v1beta/models/" + path, run.token(), body_of("gemini", "", "x")).status, status, "no verb: " + path)
+    for query in ("", "?alt=json", "?alt=sse&alt=json", "?alt=sse&$alt=json", "?xalt=sse", "?alt=ssee", "?alt=sse&alt=sse", "?"):
+        a = post(run.port, "/internal/v1beta/models/m-gem:streamGenerateContent" + query, run.token(), body_of("gemini", "", "x"))
+        same((a.status, a.code), (400, "model_stream_not_sse"), "a stream that is none: " + query)
+        in_words_of("gemini", a, query)
+    same(run.shown()["used"], 0, "none of it spent anything")
     for path in ("/api/hello", "/v1/models", "/internal/v1/files", "/internal/v1/responses/resp_1", "/internal/v1/embeddings"):
         a = get(run.port, path, run.token())
         same((a.status, a.code), (404, "not_found"), path)
@@ -109,6 +136,8 @@ def test_evil(rig, model):
     runs, refused, taken = {}, 0, 0
     for row in rows():
         if "rules" in row:
+            continue
+        if row["format"] not in FORMATS:
             continue
         path, profile, served, _ = FORMATS[row["format"]]
         agent = "open" if row["policy"] == "agent" else "passing"
@@ -149,7 +178,7 @@ def test_evil(rig, model):
                 ("8 MB and one", plain[:-1] + " " * (8000001 - len(plain)) + "}", 413)):
             a = post(run.port, path, run.token(), data.encode())
             same(a.status, status, "%s: %s" % (name, what))
-        a = post(run.port, path, run.token(), body_of(name, "gpt-5.5", "x"))
+        a = post(run.port, path.replace("m-gem", "gpt-5.5"), run.token(), body_of(name, "gpt-5.5", "x"))
         same((a.status, a.code), (OTHER_MODEL[name], "model_not_allowed"), name + ": another model")
         same(run.shown()["used"], 0, name + ": nothing spent")
     same(len(model.requests()), before, "none of them reached the provider")
@@ -224,10 +253,11 @@ def test_drift(rig, model):
 
 
 def test_streams_refused(rig, model):
-    for name in ("chat_completions", "responses", "messages"):
+    for name in ("chat_completions", "responses", "messages", "gemini"):
         path, profile, served, _ = FORMATS[name]
+        path = path.replace(":generateContent", ":streamGenerateContent?alt=sse")
         run = rig.run(2, profile=profile, model=served, agent="no-streams")
-        a = post(run.port, path, run.token(), body_of(name, served, "x", stream=True))
+        a = post(run.port, path, run.token(), body_of(name, served, "x", **({} if name == "gemini" else {"stream": True})))
         same((a.status, a.code), (400, "model_stream_not_served"), name + ": a stream")
         in_words_of(name, a, name + ": a stream")
         same(run.shown()["used"], 0, "nothing spent")

@@ -19,7 +19,7 @@ def test_audiences(rig, model):
     check(len(routes) >= 4, "inner routes are promised")
     for method, path, handler, _, who, *_ in routes:
         audience = who.removeprefix("run:")
-        where = path.replace("{runId}", run.id).replace("{requestId}", "approval-1")
+        where = path.replace("{runId}", run.id).replace("{requestId}", "approval-1").replace("{model}", MODEL)
         check(who != audience, path + " is for run tokens")
         for held in ("model", "events", "approvals"):
             token = run.token(held)
@@ -68,10 +68,12 @@ def test_matrix(rig, model):
     here = os.path.dirname(os.path.abspath(__file__))
     rows = [line.split("\t") for line in open(os.path.join(here, "../../spec/routes.tab")) if line.startswith("internal")]
     reached = {"chat": (200, 502), "models": (200,), "events": (202,), "approval_poll": (200, 202), "responses": (404,),
-               "messages": (404,), "count_tokens": (404,)}
+               "messages": (404,), "count_tokens": (404,), "gemini": (404,), "gemini_stream": (404,), "gemini_count": (404,),
+               "gemini_models": (404,), "gemini_model": (404,)}
     # A run that is over before its first call is refused in the words of what it calls.
     revoked = {"approval_poll": (404, "approval_not_found"), "responses": (400, "inactive_run_token"),
-               "messages": (403, "inactive_run_token"), "count_tokens": (403, "inactive_run_token")}
+               "messages": (403, "inactive_run_token"), "count_tokens": (403, "inactive_run_token"),
+               "gemini": (403, "inactive_run_token"), "gemini_count": (403, "inactive_run_token"), "gemini_stream": (403, "inactive_run_token")}
     same({r[8].strip() for r in rows}, set(reached), "each inner route has a line here")
     audiences = ("model", "events", "approvals")
     run, near, far, gone = rig.run(60), rig.run(5), rig.run(5, tenant="other"), rig.run(5)
@@ -83,7 +85,7 @@ def test_matrix(rig, model):
     invalid, cells = (401, "invalid_run_token"), 0
 
     def ask(row, box, about, token):
-        where = row[2].replace("{runId}", about.id).replace("{requestId}", "ask-1")
+        where = row[2].replace("{runId}", about.id).replace("{requestId}", "ask-1").replace("{model}", MODEL)
         if row[1] == "GET":
             return get(box.port, where, token)
         return post(box.port, where, token, {"lines": [box.line()]} if row[8].strip() == "events" else BASE)

@@ -10,7 +10,7 @@ enum { MEMORY = 64000000, NODES = 1000000 };
 
 static void one(const char *name, const char *usage, const char *text)
 {
-	const struct format *f = format_named(name);
+	const struct format *f = format_named(name) ? format_named(name) : format_of_route(name);
 	struct arena arena own_arena = {0};
 	struct buf out own_buf = {0}, reply own_buf = {0};
 	enum err e = ERR_OK;

@@ -153,6 +153,8 @@ class Answer:
     @property
     def code(self):
         code = self.json.get("error") if isinstance(self.json, dict) else None
+        if isinstance(code, dict) and isinstance(code.get("details"), list):
+            return code["details"][0].get("reason")
         return code.get("code") if isinstance(code, dict) else code  # in a wire format's own shape
 
     @property

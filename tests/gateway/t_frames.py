@@ -226,6 +226,24 @@ def messages_client(events, usage):
     return m
 
 
+def gemini_client(events, usage):
+    answer, ended = {}, False
+    for name, e in events:
+        assert name is None and not ended
+        for k, v in e.items():
+            if k != "candidates":
+                answer[k] = v
+        for c in e.get("candidates", []):
+            parts = answer.setdefault("candidates", [{}])[0].setdefault("content", {}).get("parts", []) + c.get("content", {}).get("parts", [])
+            answer["candidates"][0].update(c)
+            if "content" in c and "parts" in c["content"]:
+                answer["candidates"][0]["content"] = dict(c["content"], parts=parts)
+            ended = ended or "finishReason" in c
+        ended = ended or "blockReason" in e.get("promptFeedback", {})
+    assert ended
+    return answer
+
+
 # Answers, by chance.
 
 def word(r):
@@ -337,7 +355,29 @@ def messages_answer(r):
     return a
 
 
-KINDS = {"chat_completions": (chat_answer, chat_client), "responses": (responses_answer, responses_client), "messages": (messages_answer, messages_client)}
+def gemini_answer(r):
+    def part(i):
+        kind = r.randrange(4)
+        if kind == 0:
+            p = {"text": word(r)}
+            maybe(r, p, "thought", lambda: True)
+        elif kind == 1:
+            p = {"functionCall": {"id": "c%d" % i, "name": "f", "args": {"k": value(r), "l": word(r)}}}
+        elif kind == 2:
+            p = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+        else:
+            p = {"ofTomorrow": value(r)}
+        maybe(r, p, "thoughtSignature", lambda: word(r))
+        return p
+
+    a = {"usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10}, "modelVersion": word(r), "responseId": word(r)}
+    if r.random() < 0.1:
+        return dict(a, promptFeedback={"blockReason": "SAFETY"})
+    return dict(a, candidates=[{"index": 0, "finishReason": r.choice(("STOP", "MAX_TOKENS", "SAFETY")), "content": {
+        "role": "model", "parts": [part(i) for i in range(r.randrange(5))]}}])
+
+
+KINDS = {"gemini_stream": (gemini_answer, gemini_client), "chat_completions": (chat_answer, chat_client), "responses": (responses_answer, responses_client), "messages": (messages_answer, messages_client)}
 
 
 def test_same(frames, r):
@@ -362,6 +402,7 @@ def test_no_answer(frames, r):
     """Half an answer is none."""
     whole = {name: make(random.Random(3)) for name, (make, _) in KINDS.items()}
     whole["messages"]["content"] = [{"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}]
+    whole["gemini_stream"] = {"candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": []}}]}
     whole["responses"]["output"] = [{"type": "function_call", "id": "f", "call_id": "c", "name": "f", "arguments": "{}"}]
 
     def but(name, change):
@@ -383,7 +424,11 @@ def test_no_answer(frames, r):
             but("responses", lambda o: o.update(output=[{"type": "message", "id": "x", "content": [1]}])),
             but("messages", lambda o: o.update(stop_reason=None)), but("messages", lambda o: o.pop("stop_reason")), but("messages", lambda o: o.update(type="error")),
             but("messages", lambda o: o.pop("content")), but("messages", lambda o: o.update(content=["x"])), but("messages", lambda o: o["content"][0].pop("input")),
-            but("messages", lambda o: o["content"][0].update(input="{}")), but("messages", lambda o: o["content"][0].pop("type"))):
+            but("messages", lambda o: o["content"][0].update(input="{}")), but("messages", lambda o: o["content"][0].pop("type")),
+            ("gemini_stream", {}), ("gemini_stream", []), but("gemini_stream", lambda o: o["candidates"][0].pop("finishReason")),
+            but("gemini_stream", lambda o: o["candidates"][0].update(finishReason="")), but("gemini_stream", lambda o: o.pop("candidates")),
+            but("gemini_stream", lambda o: o["candidates"][0].update(finishReason="FINISH_REASON_UNSPECIFIED")),
+            but("gemini_stream", lambda o: o.update(error={"code": 500}))):
         check(frames.ask(name, 0, broken)[1] == "invalid_model_response", "%s: %s" % (name, json.dumps(broken)))
     for name in KINDS:
         check(frames.ask(name, 0, whole[name])[1] == "ok", name + ": what they are made of")

@@ -83,6 +83,8 @@ def main(top, models):
         rig.tell("profile", name, "p-" + name, model_name or "m-" + name)
     rig.tell("provider", "p-anth", model.url, model.ca, "key", 0, "anthropic")
     rig.tell("profile", "anth", "p-anth", "m-anth")
+    rig.tell("provider", "p-gem", model.url.replace("/v1", "/v1beta"), model.ca, "key", 0, "gemini")
+    rig.tell("profile", "gem", "p-gem", "m-gem")
     for name, policy, form, stream in (("open", "agent", 0, 0), ("passing", "passthrough", 0, 0), ("only-responses", "agent", 2, 0),
                                        ("no-streams", "agent", 0, 2)):
         rig.tell("agent", name, policy, form, stream, 1000, 3)

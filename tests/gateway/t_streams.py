@@ -38,6 +38,11 @@ FORMATS = {
     "messages": ("/internal/v1/messages", "anth", "m-anth",
                  typed("message_start", message={"usage": {"input_tokens": 7, "output_tokens": 1}}, text="PART"),
                  typed("message_delta", usage={"output_tokens": 3}) + typed("message_stop"), typed("error", error={"type": "overloaded_error"})),
+    "gemini": ("/internal/v1beta/models/m-gem:streamGenerateContent?alt=sse", "gem", "m-gem",
+               "data: %s\n\n" % json.dumps({"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": "PART"}]}}]}),
+               "data: %s\n\n" % json.dumps({"candidates": [{"index": 0, "finishReason": "STOP"}], "usageMetadata": {
+                   "promptTokenCount": 7, "candidatesTokenCount": 1, "thoughtsTokenCount": 2}}),
+               "data: %s\n\n" % json.dumps({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}})),
 }
 # What the same say as a whole.
 ANSWERS = {
@@ -49,8 +54,11 @@ ANSWERS = {
         "usage": {"input_tokens": 7, "output_tokens": 3}},
     "messages": {"id": "a1", "type": "message", "role": "assistant", "model": "m-anth", "content": [{"type": "text", "text": "PART"}], "stop_reason": "end_turn",
                  "stop_sequence": None, "usage": {"input_tokens": 7, "output_tokens": 3}},
+    "gemini": {"candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": [{"text": "PART"}]}}], "modelVersion": "m-gem",
+               "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 1, "thoughtsTokenCount": 2}},
 }
-CLIENTS = {"chat": t_frames.chat_client, "responses": t_frames.responses_client, "messages": t_frames.messages_client}
+CLIENTS = {"chat": t_frames.chat_client, "responses": t_frames.responses_client, "messages": t_frames.messages_client,
+           "gemini": t_frames.gemini_client}
 
 
 class Upstream(Tap):
@@ -60,7 +68,8 @@ class Upstream(Tap):
     def whole(self, c, text, name):
         answer = dict(ANSWERS[name])
         if "HALF" in text:
-            answer = dict(answer, choices=[dict(answer["choices"][0], finish_reason=None)]) if name == "chat" else dict(answer, status=None, stop_reason=None)
+            answer = (dict(answer, choices=[dict(answer["choices"][0], finish_reason=None)]) if name == "chat" else
+                      dict(answer, candidates=[{"content": answer["candidates"][0]["content"]}]) if name == "gemini" else dict(answer, status=None, stop_reason=None))
         while ("HELD" in text or "LATE" in text) and not self.gone.is_set():
             if not self.stays(c, 0.02):
                 return False
@@ -129,19 +138,25 @@ class Upstream(Tap):
         return True
 
 
+def asks(name, text):
+    return {"input": text} if name == "responses" else {"contents": [{"role": "user", "parts": [{"text": text}]}]} if name == "gemini" else {
+        "messages": [{"role": "user", "content": text}], "max_tokens": 50}
+
+
 class Stream:
     """One call with stream true; how it ends is seen on the socket."""
 
     def __init__(self, run, name, what, read=True, buffer=None, token=None, **more):
         path, _, model = FORMATS[name][:3]
         self.run, self.name, self.text = run, name, "%s (%s) of %s" % (what, name, run.id)
-        said = {"input": self.text} if name == "responses" else {"messages": [{"role": "user", "content": self.text}], "max_tokens": 50}
+        said = asks(name, self.text)
         self.s = socket.socket()
         if buffer:
             self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self.s.settimeout(PATIENCE)
         self.s.connect(("127.0.0.1", run.port))
-        self.s.sendall(request("POST", path, token or run.token(), json.dumps(dict({"model": model, "stream": True}, **said, **more)).encode()))
+        whole = {} if name == "gemini" else {"model": model, "stream": True}
+        self.s.sendall(request("POST", path, token or run.token(), json.dumps(dict(whole, **said, **more)).encode()))
         self.raw, self.waits = b"", False
         if read:
             self.all()
@@ -224,7 +239,7 @@ def test_other_ends(rig, tap):
             run = begin(rig, name)
             s = Stream(run, name, what)
             check(not s.clean() and not s.waits and s.answer.status == 200 and "PART" in s.body(), "%s %s: it breaks off: %r" % (name, what, s.raw[-60:]))
-            last = {"chat": "[DONE]", "responses": "response.completed", "messages": "message_stop"}[name]
+            last = {"chat": "[DONE]", "responses": "response.completed", "messages": "message_stop", "gemini": "finishReason"}[name]
             check(last not in s.body() and "overloaded" not in s.body(), "%s %s: no end" % (name, what))
             same(run.shown()["used"], 1, what + ": the unit is spent")
             check(s.outcome() in (["invalid_model_response"], ["model_unreachable"]), "%s %s: %s" % (name, what, s.outcome()))
@@ -279,7 +294,7 @@ def test_buffered(rig, tap):
     for name in FORMATS:
         run = begin(rig, name, agent="calm")
         for usage in (False, True):
-            s = Stream(run, name, "GOOD", **({"stream_options": {"include_usage": usage}} if name != "messages" else {}))
+            s = Stream(run, name, "GOOD", **({"stream_options": {"include_usage": usage}} if name in ("chat", "responses") else {}))
             a = s.answer
             same((s.clean(), a.status, a.headers.get("content-type")), (True, 200, "text/event-stream"), name + ": it ends cleanly")
             want = dict(ANSWERS[name])
@@ -287,7 +302,7 @@ def test_buffered(rig, tap):
                 del want["usage"]
             same(CLIENTS[name](t_frames.events_of(s.body()), usage), want, name + ": what a client puts together")
         asked = [json.loads(t) for t in tap.seen if s.text in t]
-        same([(b.get("stream"), "stream_options" in b) for b in asked], [(False, False)] * 2, name + ": what the provider was asked")
+        same([(b.get("stream"), "stream_options" in b) for b in asked], [(None if name == "gemini" else False, False)] * 2, name + ": what the provider was asked")
         shown = run.shown()
         same((shown["used"], shown["prompt"], shown["completion"]), (2, 14, 6), name + ": what is counted")
         same(s.outcome(), ["ok", "ok"], name + ": what is told of it")
@@ -297,8 +312,8 @@ def test_buffered(rig, tap):
         same((s.whole(), s.answer.status, s.answer.headers.get("retry-after")), (True, 429, "7"), name + ": refused")
         s = Stream(run, name, "CUT")
         check(s.whole() and s.answer.status in (502, 503), name + ": broken off by the provider")
-        a = post(run.port, FORMATS[name][0], run.token(), {"model": FORMATS[name][2], "max_tokens": 50, "input" if name == "responses" else "messages":
-                                                           "GOOD (%s)" % name if name == "responses" else [{"role": "user", "content": "GOOD (%s)" % name}]})
+        a = post(run.port, FORMATS[name][0].replace(":streamGenerateContent?alt=sse", ":generateContent"), run.token(),
+                 dict(asks(name, "GOOD (%s)" % name), **({} if name == "gemini" else {"model": FORMATS[name][2]})))
         same((a.status, a.json), (200, ANSWERS[name]), name + ": not asked for as a stream")
         for how in ("revoke", "cancel", "close", "leave"):
             run = begin(rig, name, agent="calm")
@@ -376,11 +391,13 @@ BEATS = {"chat": ": still there\n\n", "responses": ": still there\n\n", "message
 def beats(rig, tap):
     """With a sign of life every second; all at once, as each waits."""
     tap.gone.clear()
-    good = [(n, a, w) for n in FORMATS for a, w in (("open", "LATE WHOLE"), ("open", "HELD"), ("calm", "LATE GOOD"))]
-    bad = [(n, a, w) for n in FORMATS for a, w in (("open", "LATE REFUSED"), ("calm", "LATE REFUSED"), ("open", "LATE KEYLESS"), ("calm", "LATE KEYLESS"),
+    good = [(n, a, w) for n in BEATS for a, w in (("open", "LATE WHOLE"), ("open", "HELD"), ("calm", "LATE GOOD"))]
+    bad = [(n, a, w) for n in BEATS for a, w in (("open", "LATE REFUSED"), ("calm", "LATE REFUSED"), ("open", "LATE KEYLESS"), ("calm", "LATE KEYLESS"),
                                                    ("open", "LATE CLEAN SHUT"), ("calm", "LATE HALF"))]
-    ended = [(n, "calm", "HANG " + how) for n in FORMATS for how in ("revoke", "close", "leave")]
+    ended = [(n, "calm", "HANG " + how) for n in BEATS for how in ("revoke", "close", "leave")]
     open_now = {k: Stream(begin(rig, k[0], agent=k[1]), k[0], k[2], read=False) for k in good + bad + ended}
+    # One of a format that has none waits as long, and hears nothing.
+    silent = [Stream(begin(rig, "gemini", agent=agent), "gemini", what, read=False) for agent, what in (("open", "LATE WHOLE"), ("open", "HELD"), ("calm", "LATE GOOD"))]
     for (name, agent, what), s in open_now.items():
         beat = BEATS[name].encode()
         if what == "HELD":
@@ -397,6 +414,8 @@ def beats(rig, tap):
         check(wait_for(lambda: tap.lost(s.text)), "%s, %s: the provider is hung up on" % (name, how))
         check(how == "leave" or not s.all().clean(), "%s, %s: it breaks off" % (name, how))
     tap.release()
+    for s in silent:
+        check(s.all().clean() and len(t_frames.events_of(s.body())) == s.body().count("data: {") and "\n:" not in s.body(), "gemini: no sign of life")
     for name, agent, what in good:
         s = open_now[name, agent, what].all()
         check(s.clean(), "%s %s: and then all of it" % (name, what))
@@ -446,6 +465,8 @@ def rig_of(top, tap, *limits):
         rig.tell(*words)
     rig.tell("provider", "p-main", tap.url, "-", "key", 1)
     rig.tell("provider", "p-anth", tap.url, "-", "key", 1, "anthropic")
+    rig.tell("provider", "p-gem", tap.url, "-", "key", 1, "gemini")
+    rig.tell("profile", "gem", "p-gem", "m-gem")
     rig.tell("profile", "main", "p-main", MODEL)
     rig.tell("profile", "anth", "p-anth", "m-anth")
     rig.tell("agent", "open", "agent", 0, 0, 1000, 3)

@@ -58,7 +58,8 @@ class Tap:
             if not more:
                 return None
             body += more
-        return body.decode()
+        # Whether a stream is meant is said by a path, or in the body.
+        return body.decode() + (' "stream":true' if b":streamGenerateContent?alt=sse " in head else "")
 
     def stays(self, c, seconds):
         """False: the peer left meanwhile."""

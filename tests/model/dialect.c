@@ -1,5 +1,5 @@
 /*
- * The same canned answer in the three wire formats, whole. Conversations of the others are counted as chats are: a turn
+ * The same canned answer in the other wire formats, whole. Conversations of the others are counted as chats are: a turn
  * is what the model said at one time.
  */
 #include "lib/own.h"
@@ -22,7 +22,8 @@ static bool ends_with(const char *s, const char *tail)
 
 bool dialect_of(const char *path, enum dialect *d)
 {
-	static const char *const tails[] = {"/chat/completions", "/responses", "/messages", "/messages/count_tokens"};
+	static const char *const tails[] = {"/chat/completions",      "/responses",       "/messages",
+					    "/messages/count_tokens", ":generateContent", ":countTokens"};
 	char plain[256];
 
 	snprintf(plain, sizeof plain, "%.*s", (int)strcspn(path, "?"), path);
@@ -38,13 +39,20 @@ bool dialect_of(const char *path, enum dialect *d)
 static bool by_model(const struct json *item)
 {
 	const char *role = string(item, "role"), *type = string(item, "type");
-	return (role && strcmp(role, "assistant") == 0) ||
+	return (role && (strcmp(role, "assistant") == 0 || strcmp(role, "model") == 0)) ||
 	       (type && (ends_with(type, "_call") || strcmp(type, "reasoning") == 0));
+}
+
+const char *dialect_says(enum dialect d)
+{
+	return d == DIALECT_RESPONSES                             ? "input"
+	       : d == DIALECT_GEMINI || d == DIALECT_GEMINI_COUNT ? "contents"
+								  : "messages";
 }
 
 unsigned dialect_turns(enum dialect d, const struct json *body)
 {
-	const struct json *said = json_get(body, d == DIALECT_RESPONSES ? "input" : "messages");
+	const struct json *said = json_get(body, dialect_says(d));
 	unsigned turns = 0;
 	bool before = false;
 
@@ -188,6 +196,54 @@ static void put_said(struct jw *w, const struct scenario *s, const struct json *
 	jw_close(w, '}');
 }
 
+static void put_generated(struct jw *w, const struct scenario *s, const struct json *answer)
+{
+	const struct json *tools = json_get(answer, "tools"), *usage = json_get(answer, "usage");
+	const char *content = string(answer, "content"), *reason = string(answer, "finish_reason");
+	int64_t in = 100, out = 20;
+
+	json_int(json_get(usage, "prompt"), 0, INT64_MAX, &in);
+	json_int(json_get(usage, "completion"), 0, INT64_MAX, &out);
+	jw_open(w, '{');
+	jw_key(w, "candidates");
+	jw_open(w, '[');
+	jw_open(w, '{');
+	jw_key(w, "content");
+	jw_open(w, '{');
+	jw_kstr(w, "role", "model");
+	jw_key(w, "parts");
+	jw_open(w, '[');
+	if (content) {
+		jw_open(w, '{');
+		jw_kstr(w, "text", content);
+		jw_close(w, '}');
+	}
+	for (const struct json *t = tools && tools->type == JSON_ARRAY ? tools->child : NULL; t; t = t->next) {
+		jw_open(w, '{');
+		jw_key(w, "functionCall");
+		jw_open(w, '{');
+		jw_kstr(w, "name", string(t, "name") ? string(t, "name") : "");
+		jw_key(w, "args");
+		arguments(w, t, false);
+		jw_close(w, '}');
+		jw_close(w, '}');
+	}
+	jw_close(w, ']');
+	jw_close(w, '}');
+	jw_kstr(w, "finishReason", reason ? reason : "STOP");
+	jw_kint(w, "index", 0);
+	jw_close(w, '}');
+	jw_close(w, ']');
+	jw_key(w, "usageMetadata");
+	jw_open(w, '{');
+	jw_kint(w, "promptTokenCount", in);
+	jw_kint(w, "candidatesTokenCount", out);
+	jw_kint(w, "totalTokenCount", in + out);
+	jw_close(w, '}');
+	jw_kstr(w, "modelVersion", s->model);
+	jw_close(w, '}');
+}
+
 void dialect_put(struct buf *b, enum dialect d, const struct scenario *s, const struct json *answer, unsigned nth)
 {
 	struct jw w;
@@ -197,9 +253,11 @@ void dialect_put(struct buf *b, enum dialect d, const struct scenario *s, const 
 		put_response(&w, s, answer, nth);
 	else if (d == DIALECT_MESSAGES)
 		put_said(&w, s, answer, nth);
+	else if (d == DIALECT_GEMINI)
+		put_generated(&w, s, answer);
 	else {
 		jw_open(&w, '{');
-		jw_kint(&w, "input_tokens", 42);
+		jw_kint(&w, d == DIALECT_COUNT ? "input_tokens" : "totalTokens", 42);
 		jw_close(&w, '}');
 	}
 }

@@ -63,7 +63,7 @@ static bool take_line(struct http_request *rq, char *line, unsigned row, long *l
 		*length = strtol(value, NULL, 10);
 	else if (strcmp(line, "authorization") == 0)
 		rq->authorization = arena_dup(&rq->arena, value, strlen(value));
-	else if (strcmp(line, "x-api-key") == 0)
+	else if (strcmp(line, "x-api-key") == 0 || strcmp(line, "x-goog-api-key") == 0)
 		rq->api_key = arena_dup(&rq->arena, value, strlen(value));
 	else if (strcmp(line, "anthropic-version") == 0)
 		rq->version = arena_dup(&rq->arena, value, strlen(value));

@@ -22,7 +22,7 @@ struct http_request {
 	char *names[HEADERS_MAX];
 	size_t nnames;
 	char *authorization;            /* whole value, NULL if absent */
-	char *api_key, *version, *beta; /* of x-api-key, anthropic-version, anthropic-beta */
+	char *api_key, *version, *beta; /* of x-api-key or x-goog-api-key, anthropic-version, anthropic-beta */
 	char *body;
 	size_t body_len;
 	bool keep_alive;
@@ -30,7 +30,7 @@ struct http_request {
 };
 
 /* Which wire format a request is in. */
-enum dialect { DIALECT_CHAT, DIALECT_RESPONSES, DIALECT_MESSAGES, DIALECT_COUNT };
+enum dialect { DIALECT_CHAT, DIALECT_RESPONSES, DIALECT_MESSAGES, DIALECT_COUNT, DIALECT_GEMINI, DIALECT_GEMINI_COUNT };
 
 /* What a rule of the scenario may look at. */
 struct conversation {
@@ -62,6 +62,8 @@ const struct json *scenario_choose(const struct scenario *s, const struct conver
 
 /* dialect.c. False: no format has this path. */
 bool dialect_of(const char *path, enum dialect *d);
+/* The field that holds what was said. */
+const char *dialect_says(enum dialect d);
 /* How often the model spoke so far. */
 unsigned dialect_turns(enum dialect d, const struct json *body);
 /* The answer object's message, in any format but chat. */

@@ -72,6 +72,8 @@ static bool message_contains(const struct json *message, const char *text)
 	if (!content)
 		content = json_get(message, "output");
 	if (!content)
+		content = json_get(message, "parts");
+	if (!content)
 		return false;
 	if (content->type == JSON_STRING)
 		return strstr(content->text, text) != NULL;
@@ -88,8 +90,7 @@ static bool message_contains(const struct json *message, const char *text)
 
 static bool holds(const struct json *cond, const struct conversation *c)
 {
-	const struct json *messages =
-	    c->body ? json_get(c->body, c->dialect == DIALECT_RESPONSES ? "input" : "messages") : NULL;
+	const struct json *messages = c->body ? json_get(c->body, dialect_says(c->dialect)) : NULL;
 	int64_t n = 0;
 
 	if (cond->type == JSON_STRING) {
