@@ -6,52 +6,79 @@
 #include "gateway/gateway.h"
 #include "gateway/loop.h"
 #include "lib/die.h"
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 
 enum { STACK = 512 * 1024 };
 
+/* Whoever became idle last is woken first, with what it is to do: one change of threads, and as few of them as do. */
+struct worker {
+	struct workers *of;
+	sem_t given;
+	struct errand *errand;
+	struct worker *next_idle; /* under the lock */
+};
+
 struct workers {
 	struct loop *loop;
 	const char *path;
 	pthread_mutex_t lock;
-	pthread_cond_t some;
-	struct errand *first, **last; /* under the lock */
+	struct errand *first, **last; /* under the lock; empty while anyone is idle */
+	struct worker *idle, all[GATE_STORE_CONNECTIONS];
 };
 
 void workers_give(struct workers *w, struct errand *e)
 {
 	e->since_ms = timer_ms();
-	pthread_mutex_lock(&w->lock);
 	e->next = NULL;
-	*w->last = e;
-	w->last = &e->next;
-	pthread_cond_signal(&w->some);
+	pthread_mutex_lock(&w->lock);
+	struct worker *one = w->idle;
+	if (one) {
+		w->idle = one->next_idle;
+	} else {
+		*w->last = e;
+		w->last = &e->next;
+	}
 	pthread_mutex_unlock(&w->lock);
+	if (one) {
+		one->errand = e;
+		sem_post(&one->given);
+	}
 }
 
-static struct errand *next_errand(struct workers *w)
+static struct errand *next_errand(struct worker *me)
 {
+	struct workers *w = me->of;
+
 	pthread_mutex_lock(&w->lock);
-	while (!w->first)
-		pthread_cond_wait(&w->some, &w->lock);
 	struct errand *e = w->first;
-	w->first = e->next;
-	if (!w->first)
-		w->last = &w->first;
+	if (e) {
+		w->first = e->next;
+		if (!w->first)
+			w->last = &w->first;
+	} else {
+		me->next_idle = w->idle;
+		w->idle = me;
+	}
 	pthread_mutex_unlock(&w->lock);
-	return e;
+	if (e)
+		return e;
+	while (sem_wait(&me->given) != 0)
+		;
+	return me->errand;
 }
 
 static void *work(void *arg)
 {
-	struct workers *w = arg;
+	struct worker *me = arg;
+	struct workers *w = me->of;
 	struct ask *store = ask_new(w->path, GATE_STORE_PATIENCE_MS);
 
 	if (!store)
 		fatal("no memory");
 	for (;;) {
-		struct errand *e = next_errand(w);
+		struct errand *e = next_errand(me);
 		e->work(e, timer_ms() - e->since_ms > GATE_STORE_PATIENCE_MS ? NULL : store);
 		loop_post(w->loop, e);
 	}
@@ -70,7 +97,6 @@ struct workers *workers_new(struct loop *l, const char *store_path)
 	w->path = store_path;
 	w->last = &w->first;
 	pthread_mutex_init(&w->lock, NULL);
-	pthread_cond_init(&w->some, NULL);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, STACK);
@@ -79,7 +105,9 @@ struct workers *workers_new(struct loop *l, const char *store_path)
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	for (int i = 0; i < GATE_STORE_CONNECTIONS; i++) {
 		pthread_t thread;
-		if (pthread_create(&thread, &attr, work, w) != 0)
+		w->all[i].of = w;
+		sem_init(&w->all[i].given, 0, 0);
+		if (pthread_create(&thread, &attr, work, &w->all[i]) != 0)
 			fatal("cannot start the threads that ask the store: %m");
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
