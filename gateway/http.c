@@ -8,6 +8,7 @@
 #include "lib/die.h"
 #include "lib/lack.h"
 #include <fcntl.h>
+#include <malloc.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +16,14 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { MEMORY_PER_CONNECTION = 32768, SWALLOW = 1000000, PASSES = 8, TICK_MS = 1000 };
+/* Of a connection: the head of a request, for which all of it is, a part of its body, of a stream a chunk. */
+enum { MEMORY_PER_CONNECTION = 20480, SWALLOW = 1000000, PASSES = 8, TICK_MS = 1000, MANY = 128 };
 
 struct listeners {
 	struct app *app;
 	struct box *due;
-	unsigned closing; /* of boxes */
+	unsigned closing;     /* of boxes */
+	unsigned calls, most; /* that are there; and were, since memory was given back */
 	uint64_t next_tick;
 };
 
@@ -93,6 +96,7 @@ static void free_call(struct gate_call *call)
 	relay_free(call);
 	terms_done(call->terms);
 	terms_done(call->before);
+	call->app->listeners->calls--;
 	free(call);
 }
 
@@ -141,6 +145,9 @@ static void *on_uri(void *arg, const char *uri, struct MHD_Connection *c)
 	if (!call)
 		return NULL;
 	call_start(call, arg);
+	struct listeners *h = call->app->listeners;
+	if (++h->calls > h->most)
+		h->most = h->calls;
 	call->terms = terms_now(call->app);
 	call->before = terms_of_box(call->box);
 	call->connection = c;
@@ -352,6 +359,16 @@ static void free_boxes(struct listeners *h)
 	}
 }
 
+/* What many calls needed is the system's again when most of them are gone: malloc by itself gives back nothing that has
+ * something behind it. */
+static void give_back(struct listeners *h)
+{
+	if (h->most < MANY || h->calls > h->most / 4)
+		return;
+	h->most = h->calls;
+	malloc_trim(0);
+}
+
 static int turn(void *arg)
 {
 	struct listeners *h = arg;
@@ -362,6 +379,7 @@ static int turn(void *arg)
 		h->next_tick = now + TICK_MS;
 		for (struct box *box = h->app->boxes; box; box = box->next)
 			box_due(box);
+		give_back(h);
 	}
 	struct box *due = h->due;
 	h->due = NULL;

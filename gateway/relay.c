@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-	PIECE = 16384,
+	PIECE = 1024, /* libmicrohttpd's buffer for answers of HTTP/1.0; a chunk has what is free of its connection's */
 	HIGH = 262144, /* bytes that wait, from which on the provider waits */
 	LOW = 65536
 };

@@ -23,7 +23,8 @@ enum {
 	HEAD_CAP = 65536,
 	CONNECT_MS = 10000,
 	IDLE_SECONDS = 30,
-	BUFFER = 16384,   /* of a call, for what is sent; the one for what comes is as large */
+	BUFFER = 16384,   /* of a call, for what is sent; libcurl takes no smaller one */
+	BUFFER_IN = 4096, /* for what comes: most of it is a few events */
 	KEPT_MOST = 512,  /* idle connections */
 	HOST_MOST = 2048, /* connections of one provider */
 	WAIT_MAX = 86400, /* seconds that a provider may ask for */
@@ -200,6 +201,7 @@ static bool set_up(struct transfer *t)
 	SET(CURLOPT_PIPEWAIT, plain ? 0L : 1L);
 	SET(CURLOPT_SHARE, t->up->share);
 	SET(CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER);
+	SET(CURLOPT_BUFFERSIZE, (long)BUFFER_IN);
 	SET(CURLOPT_CLOSESOCKETFUNCTION, on_close);
 	SET(CURLOPT_CLOSESOCKETDATA, t->up);
 	SET(CURLOPT_PRIVATE, t);

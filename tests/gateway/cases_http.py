@@ -35,12 +35,15 @@ def test_order(rig, model):
     a = raw_call(run.port, request("POST", chat, run.token(), headers=["Transfer-Encoding: chunked"], length=False) +
                  b"%x\r\n%s\r\n0\r\n\r\n" % (len(text), text))
     same(a.status, 200, "a small chunked body")
+    heads = lambda n: run.chat(headers=["X-Sent-%d: %s" % (i, "h" * 900) for i in range(n)]).status
+    same(heads(12), 200, "a head of 12 kB")
+    check(heads(80) in (0, 413, 431), "a head of 80 kB")
     exact = json.dumps(dict(BASE, messages=[{"role": "user", "content": ""}]))
     pad = 256000 - len(exact)
     a = run.chat("y" * pad)
     same(a.status, 200, "a body of exactly 256,000 bytes")
     same(run.chat("y" * (pad + 1)).code, "request_too_large", "one byte more")
-    same(run.shown()["used"], 3, "only good bodies spend")
+    same(run.shown()["used"], 4, "only good requests spend")
 
 
 def test_hostile_http(rig, model):

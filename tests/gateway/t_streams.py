@@ -327,13 +327,36 @@ def test_buffered(rig, tap):
             check(how == "leave" or b"PART" not in s.all().raw, "%s, %s: no answer" % (name, how))
 
 
-def test_slow_reader(rig, tap):
-    """3 MB for a client that reads nothing for a while: the provider waits, and nothing is lost."""
+def watched(rig):
+    """How to ask for the gateway's memory in kB, and whether it is built so that it keeps what it freed."""
     gateway = int(rig.tell("pids")[0])
 
     def resident():
         return [int(l.split()[1]) for l in open("/proc/%d/status" % gateway) if l.startswith("VmRSS")][0]
 
+    with open("/proc/%d/maps" % gateway) as f:
+        maps = f.read()
+    return resident, "libasan" in maps or "libtsan" in maps
+
+
+def test_memory_is_given_back(rig, tap):
+    """What many streams at a time needed is the system's again when they are gone."""
+    resident, sanitized = watched(rig)
+    streams = []
+    for _ in range(3):
+        run = begin(rig, "chat", 60)
+        token = run.token()
+        streams += [Stream(run, "chat", "HANG", read=False, token=token) for _ in range(50)]
+    check(all(s.until(b"PART") for s in streams), "150 streams")
+    most = resident()
+    for s in streams:
+        s.s.close()
+    check(sanitized or wait_for(lambda: resident() < most - 3000), "%d kB, and %d without them" % (most, resident()))
+
+
+def test_slow_reader(rig, tap):
+    """3 MB for a client that reads nothing for a while: the provider waits, and nothing is lost."""
+    resident, sanitized = watched(rig)
     run = begin(rig, "chat")
     same(Stream(run, "chat", "MUCH").clean(), True, "3 MB at once")
     before = resident()
@@ -342,9 +365,6 @@ def test_slow_reader(rig, tap):
         check(s.until(b"xxx"), "it has begun")
     time.sleep(1)
     grown = resident() - before
-    with open("/proc/%d/maps" % gateway) as f:
-        maps = f.read()
-        sanitized = "libasan" in maps or "libtsan" in maps
     check(sanitized or grown < 12000, "eight streams of 3 MB that nobody reads: %d kB" % grown)
     for s in slow:
         s.all()
