@@ -6,6 +6,7 @@ QUEUED, RUNNING, CANCELLING, COMPLETED, FAILED, CANCELLED = range(6)
 UNAUTHORIZED, RUN_NOT_FOUND, ARTIFACT_NOT_FOUND, NOT_TERMINAL, QUEUE_FULL, STORAGE_FULL, CONFLICT = 29, 31, 32, 36, 48, 49, 52
 BAD_CODE, NO_DEVICE, NO_QUESTION, NO_GRANT = 131, 134, 76, 146
 NO_PUSH, PUSH_CROWD = 160, 164
+NO_SOURCE, SOURCE_LARGE = 181, 184
 SPEC = os.path.join(os.environ.get("srcdir", os.path.dirname(os.path.abspath(__file__)) + "/../.."), "spec/metrics.tab")
 METRICS = [l.rstrip("\n").split("\t") for l in open(SPEC) if l.strip() and not l.startswith("#")]
 ARTIFACTS = ["request", "events", "checkpoint", "patch", "test_log", "result"]
@@ -52,6 +53,7 @@ class Store:
         self.notes = []  # for the audit log
         self.waiting, self.busy, self.receipts, self.page = [], False, [], 200  # of the inbox: (asked, run, request, row), in order; (at, id, row)
         self.push_key, self.subscriptions, self.crowded = b"", {}, False
+        self.sources, self.uploads, self.parts, self.no_uploads = {}, {}, [], None  # by (tenant, SHA-256); by tenant
         self.over = None  # a quota that a run does not fit into: code, field, seconds
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(path)
@@ -95,7 +97,7 @@ class Store:
                 with self.lock:
                     self.asked.append(number)
                     out, w, give = self.answer(number, r, fds)
-                    self.done += number in (13, 17, 20, 26, 29, 36, 38, 130)
+                    self.done += number in (13, 17, 20, 26, 29, 36, 38, 130, 187, 192)
                     if number == 32:
                         self.told.append(c)
             except Fail as e:
@@ -194,7 +196,9 @@ class Store:
             by, request, key = r.str(), r.str(), r.str()
             blobs = [r.bytes() or os.pread(fd, 10 << 20, 0) for fd in fds]
             self.vouch(r.str(), r.bytes(), tenant)
-            title, env_mode = r.str(), r.u8()
+            title, env_mode, source = r.str(), r.u8(), r.bytes()
+            if source and (tenant, source) not in self.sources and not (key and (tenant, key) in self.keys):
+                raise Fail(NO_SOURCE)
             body = hashlib.sha256(blobs[0]).digest()
             if key and (tenant, key) in self.keys:
                 known, was = self.keys[tenant, key]
@@ -207,7 +211,7 @@ class Store:
             self.runs[tenant, run] = dict(
                 tenant=tenant, run=run, agent=agent, profile=profile, provider=provider, model=model, steps=steps,
                 wall=wall, wait=wait, most=most, state=QUEUED, phase=0, cancel=0, created=now, updated=now,
-                summary=blobs[0], upload=blobs[1], artifacts={}, by=by, print=print_, title=title, env_mode=env_mode,
+                summary=blobs[0], upload=blobs[1], artifacts={}, by=by, print=print_, title=title, env_mode=env_mode, source=source,
                 events=[(1, now, "e-1", "run.queued", b"{}")])
             return 21, Writer().u8(QUEUED).u8(0).u8(1).str(run), []
         if number == 22:
@@ -332,4 +336,41 @@ class Store:
                 ended, last = (x["state"] >= COMPLETED, len(x["events"])) if not refused else (False, 0)
                 parts.append(Writer().u16(refused).u8(ended).u64(last).b)
             return 111, Writer().bytes(listed(parts)), []
+        if number in range(185, 193):
+            return self.source(number, r, now)
         return empty(number)
+
+    def source(self, number, r, now):
+        """Archives; each tenant sends one at a time."""
+        tenant = r.str()
+        if number == 185:
+            announced, most = r.u64(), r.u64()
+            if announced > most:
+                raise Fail(SOURCE_LARGE)
+            if self.no_uploads:
+                raise Fail(*self.no_uploads)
+            self.uploads[tenant] = b""
+        elif number == 186:
+            offset, data = r.u64(), r.bytes()
+            self.parts.append((offset, len(data)))
+            if self.uploads.get(tenant) is None or offset != len(self.uploads[tenant]):
+                raise Fail(46)
+            self.uploads[tenant] += data
+        elif number == 187:
+            data = self.uploads.pop(tenant, None)
+            if data is None or len(data) != r.u64():
+                raise Fail(46)
+            sha = hashlib.sha256(data).digest()
+            made = (tenant, sha) not in self.sources
+            self.sources[tenant, sha] = data
+            return 188, Writer().bytes(sha).u64(now + 86400000).u8(made), []
+        elif number == 189:
+            self.uploads.pop(tenant, None)
+        else:
+            key = tenant, r.bytes()
+            if key not in self.sources:
+                raise Fail(NO_SOURCE)
+            if number == 190:
+                return 191, Writer().u64(len(self.sources[key])).u64(now).u64(now + 86400000), []
+            del self.sources[key]
+        return 3, Writer(), []

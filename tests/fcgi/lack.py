@@ -80,6 +80,11 @@ def requests(ids):
     yield "GET /metrics", lambda: request("GET", "/metrics", rig.scraper), (200,)
     for name, body in (("small", SMALL), ("large", LARGE)):
         yield f"POST /v1/runs ({name})", lambda: request("POST", "/v1/runs", rig.token, json.dumps(body).encode()), (202,)
+    archive = b"\x28\xb5\x2f\xfd" + b"a" * 200000
+    there = "/v1/sources/" + hashlib.sha256(archive).hexdigest()
+    yield "POST /v1/sources", lambda: request("POST", "/v1/sources", rig.token, archive, [("CONTENT_TYPE", "application/zstd")]), (200, 201)
+    yield "GET /v1/sources/SOURCE", lambda: request("GET", there, rig.token), (200,)
+    yield "DELETE /v1/sources/SOURCE", lambda: request("DELETE", there, rig.token), (204, 404)
     yield "POST /v1/runs/RUN/cancel", lambda: request("POST", f"/v1/runs/{ids['live']}/cancel", rig.token, b""), (202,)
     yield "DELETE /v1/runs/RUN", lambda: request("DELETE", f"/v1/runs/{ids['live']}", rig.token), (409,)
     for decision in ("deny", "allow_session"):

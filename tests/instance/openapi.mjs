@@ -131,6 +131,27 @@ await ask("POST", "/v1/runs", 400, { ...t, body: good(), headers: { "idempotency
 await ask("POST", "/v1/runs", 413, { ...t, body: good({ files: [{ path: "agent.py", content: "x".repeat(64001) }] }), name: "a large file" });
 await ask("POST", "/v1/runs", 413, { ...t, body: JSON.stringify(good()) + " ".repeat(768000), name: "a large body" });
 
+// A tar of one empty file, of a name that no other run of this test has.
+const tar = (name) => {
+	const head = (sum) => (name.padEnd(100, "\0") + "0000644\0" + "0000000\0".repeat(2) + "00000000000\0".repeat(2) + sum + "0").padEnd(512, "\0");
+	const sum = [...head(" ".repeat(8))].reduce((n, c) => n + c.charCodeAt(0), 0);
+	return head(sum.toString(8).padStart(6, "0") + "\0 ") + "\0".repeat(1024);
+};
+const archive = { ...t, body: tar(`f${Date.now()}.py`), headers: { "content-type": "application/x-tar" } };
+const source = (await ask("POST", "/v1/sources", 201, archive))?.value.sourceId;
+await ask("POST", "/v1/sources", 200, archive);
+await ask("POST", "/v1/sources", 400, { ...archive, body: "x" });
+await ask("POST", "/v1/sources", 415, { ...t, body: "x" });
+await ask("GET", `/v1/sources/${source}`, 200, t);
+const sourced = (await ask("POST", "/v1/runs", 202, { ...t, body: good({ files: undefined, source }) }))?.value.runId;
+await ask("GET", `/v1/runs/${sourced}`, 200, t);
+await ask("POST", "/v1/runs", 404, { ...t, body: good({ files: undefined, source: "0".repeat(64) }) });
+await ask("POST", "/v1/runs", 400, { ...t, body: good({ source }), name: "both" });
+await ask("POST", "/v1/runs", 400, { ...t, body: good({ files: undefined }), name: "neither" });
+await ask("DELETE", `/v1/sources/${source}`, 204, t);
+await ask("DELETE", `/v1/sources/${source}`, 404, t);
+await ask("GET", `/v1/sources/${source}`, 404, t);
+
 // The tool and the service judge bodies alike: what the document's schema refuses is refused, what it takes is taken.
 const schema = tool.getOperation("runCreate");
 const bodies = { "a good body": good(), "no instruction": good({ instruction: undefined }), "an empty instruction": good({ instruction: "" }),

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What one web server makes of odd requests, and that all three end in one behaviour: tests/http/web.jsonl over a plain
 socket, uploads that stall, break off or come slowly, a prefix, and what must never reach a process's environment."""
-import json, os, re, select, signal, socket, subprocess, sys, tempfile, threading, time, urllib.parse
+import hashlib, json, os, re, select, signal, socket, subprocess, sys, tempfile, threading, time, urllib.parse
 from client import *
 from front import Front, SERVER, TOP
 
@@ -214,6 +214,37 @@ def slow():
     check("and no run came of it", newest() == run)
 
 
+def archives():
+    """Larger than any other body may be, announced and in chunks; refused by Pinfold itself, and before it is read."""
+    path, zstd, bytes_ = "/v1/sources", b"\x28\xb5\x2f\xfd", os.urandom(3000000)
+
+    def send(body, chunks=0, type="application/zstd", length=None):
+        lines = [f"POST {path} HTTP/1.1", "Host: x", "Connection: close", "Authorization: Bearer " + TOKEN, "Content-Type: " + type]
+        lines.append("Transfer-Encoding: chunked" if chunks else f"Content-Length: {len(body) if length is None else length}")
+        if chunks:
+            body = b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in (body[i:i + chunks] for i in range(0, len(body), chunks))) + b"0\r\n\r\n"
+        return Answer(exchange("\r\n".join(lines).encode() + b"\r\n\r\n" + body), "POST")
+    a = send(zstd + bytes_)
+    id = hashlib.sha256(zstd + bytes_).hexdigest()
+    check("an archive of 3,000,004 bytes", a.status == 201 and (a.json["sourceId"], a.json["bytes"]) == (id, 3000004) and
+          a.get("location", "").endswith("/v1/sources/" + id), (a.status, a.body[:300]))
+    a = send(zstd + bytes_, 50000)
+    check("the same in chunks is the same", a.status == 200 and a.json["sourceId"] == id, (a.status, a.body[:300]))
+    check("and it is there", get("/v1/sources/" + id, TOKEN)[1]["bytes"] == 3000004)
+    check("no archive", (a := send(b"no archive")).status == 400 and a.error == "invalid_archive", a.body)
+    check("one of another kind", (a := send(zstd + bytes_, type="application/gzip")).status == 400 and a.error == "invalid_archive", a.body[:300])
+    check("one of no kind", (a := send(zstd, type="application/octet-stream")).status == 415 and a.error == "archive_required", a.body[:300])
+    a = send(zstd + bytes(64000000))
+    check("too large an archive", a.status == 413 and a.error == "source_archive_too_large", (a.status, a.body[:300]))
+    with connect() as s:
+        s.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/zstd\r\n"
+                  "Content-Length: 3000\r\n\r\n".encode() + zstd + b"broken off")
+    check("what was sent is taken away", call("DELETE", "/v1/sources/" + id, bearer=TOKEN)[0] == 204 and
+          call("GET", "/v1/sources/" + id, bearer=TOKEN)[0] == 404)
+    incoming = INSTANCE + "/var/lib/pinfold/store/blobs/in"
+    check("nothing of it stays", wait_for(lambda: os.listdir(incoming) == []), os.listdir(incoming))
+
+
 def prefix():
     with Front(SERVER, "--prefix", "/deep/api") as f:
         at = urllib.parse.urlsplit(f.url)
@@ -301,7 +332,7 @@ def back():
     call("GET", "/readyz")
 
 
-cases = [table, broken, prefix, one_tenant, no_proxy, slow]
+cases = [table, archives, broken, prefix, one_tenant, no_proxy, slow]
 if SERVER == "apache":
     cases.append(no_pass_auth)
 cases.append(back)

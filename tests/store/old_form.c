@@ -90,10 +90,11 @@ static void own(const char *state)
 
 unsigned old_form(const char *state)
 {
-	unsigned n = shorten(state, "run", 8, 51) + shorten(state, "token", 4, 44);
+	unsigned n = shorten(state, "run", 9, 52) + shorten(state, "token", 4, 44);
 	DB_ENV *env = env_of(state);
 	must(env->dbremove(env, NULL, "pinfold.db", "run_ended", DB_AUTO_COMMIT), "remove");
-	static const char *const later[] = {"waiting", "push_subscription", "push", "push_due", "push_budget", "spent"};
+	static const char *const later[] = {"waiting", "push_subscription", "push", "push_due", "push_budget", "spent",
+					    "source",  "source_by_use"};
 	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
 		must(env->dbremove(env, NULL, "pinfold.db", later[i], DB_AUTO_COMMIT), "remove");
 	must(env->dbremove(env, NULL, "pinfold.db", "meta", DB_AUTO_COMMIT), "remove");

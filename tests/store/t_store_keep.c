@@ -19,6 +19,7 @@
 #include "lib/token.h"
 #include "tests/store/cli.h"
 #include "tests/store/push_steps.h"
+#include "tests/store/sending.h"
 #include "tests/store/steps.h"
 
 static const long long HOUR = 3600000, DAY = 24 * HOUR;
@@ -385,11 +386,48 @@ static void listed(void **state)
 	assert_int_equal(n, DEVICES);
 }
 
+/* A day after it came, or after a run was made from it, whichever was later. The run keeps what it was made from. */
+static void sources(void **state)
+{
+	(void)state;
+	static uint8_t archive[40000];
+	struct sent used, unused;
+	struct st_run_create m = rig_run("acme", "from-source");
+	struct st_run_state s;
+	archive[0] = 1;
+	assert_int_equal(source_send(fcgi, "acme", archive, sizeof archive, 30000, &unused), ERR_OK);
+	archive[0] = 2;
+	assert_int_equal(source_send(fcgi, "acme", archive, sizeof archive, 30000, &used), ERR_OK);
+	later(23 * HOUR);
+	(void)prune();
+	m.source = (struct wire_bytes){used.sha, sizeof used.sha};
+	assert_int_equal(rig_create(fcgi, &m, &s), ERR_OK);
+	struct st_source_get is_used = {.tenant = "acme", .sha256 = m.source},
+			     is_unused = {.tenant = "acme", .sha256 = {unused.sha, sizeof unused.sha}};
+	struct st_source_is is;
+	assert_int_equal(FCGI(st_call_source_get(fcgi, &is_unused, NULL, &is, NULL)), ERR_OK);
+	later(2 * HOUR);
+	(void)prune();
+	assert_int_equal(FCGI(st_call_source_get(fcgi, &is_unused, NULL, &is, NULL)), ERR_SOURCE_NOT_FOUND);
+	assert_int_equal(FCGI(st_call_source_get(fcgi, &is_used, NULL, &is, NULL)), ERR_OK);
+	later(23 * HOUR);
+	(void)prune();
+	assert_int_equal(FCGI(st_call_source_get(fcgi, &is_used, NULL, &is, NULL)), ERR_SOURCE_NOT_FOUND);
+	struct st_run_start start = {.tenant = "acme", .run = "from-source", .expires_at = UINT64_MAX};
+	struct st_run_work work;
+	int fds[2];
+	assert_int_equal(STEWARD(st_call_run_start(steward, &start, NULL, &work, fds)), ERR_OK);
+	assert_int_equal(lseek(fds[1], 0, SEEK_END), sizeof archive);
+	close(fds[0]);
+	close(fds[1]);
+	assert_int_equal(finish("from-source", RUN_EV_COMPLETE, true, "", &s), ERR_OK);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(ages),      cmocka_unit_test(tokens_and_keys),
-					   cmocka_unit_test(devices),   cmocka_unit_test(receipts),
-					   cmocka_unit_test(by_itself), cmocka_unit_test(a_leap),
-					   cmocka_unit_test(listed)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(ages),    cmocka_unit_test(tokens_and_keys),
+					   cmocka_unit_test(devices), cmocka_unit_test(receipts),
+					   cmocka_unit_test(sources), cmocka_unit_test(by_itself),
+					   cmocka_unit_test(a_leap),  cmocka_unit_test(listed)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -18,7 +18,7 @@
 #include "tests/store/old_form.h"
 #include "tests/store/steps.h"
 
-enum { ENDED = 900, OPEN = 20, WAITING = 30, PRESENT = 5 };
+enum { ENDED = 900, OPEN = 20, WAITING = 30, PRESENT = 6 };
 
 static const uint8_t hash[32] = {4};
 
@@ -131,7 +131,7 @@ static void newer_is_refused(void **state)
 	rig_start(&rig);
 	int status = rig_stop(&rig, 0);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
-	assert_true(rig_logged(&rig, "this program knows forms up to 5"));
+	assert_true(rig_logged(&rig, "this program knows forms up to 6"));
 	form_set(rig.state, PRESENT);
 	rig_start(&rig);
 	assert_true(run_is("run-0").finished);
