@@ -1,6 +1,8 @@
 #!/usr/bin/python3 -B
 """Agents ask, a person decides: what was shown is what is allowed, once or for the rest of the run; nobody else answers."""
+import signal
 from asking import *
+from processes import box_uids, in_boxes
 
 
 def once():
@@ -272,6 +274,75 @@ def bridged(decision, status):
         check("what it did is the patch", v["changedFiles"] == ["done.py"] and '"session/prompt"' in artifact(mine, run, "transcript"), v)
 
 
+# An agent that would rather not be asked about: every number that could be its bridge's, every way to the gateway but the model's.
+REACHES = BRIDGED.split("for i in range")[0] + """
+import os, urllib.request
+def no(what, f):
+    try:
+        print(what, "OPEN", f(), file=sys.stderr)
+    except OSError as e:
+        print(what, getattr(e, "code", None) or e.strerror, file=sys.stderr)
+rq = json.load(open("/workspace/request.json"))
+def ask(path, data=None, **headers):
+    return urllib.request.urlopen(urllib.request.Request(rq["gateway_url"] + path, json.dumps(data).encode() if data else None, {"Content-Type": "application/json", **headers})).status
+line = json.dumps({"event_type": "approval.requested", "run_id": rq["run_id"], "task_id": rq["task_id"], "sequence": 900, "data": {"request_id": "forged"}}) + "\\n"
+print("models", ask("/models"), file=sys.stderr)
+for more in ({}, {"Authorization": "Bearer not-needed"}):
+    no("events", lambda: ask("/runs/%s/events" % rq["run_id"], {"lines": [line]}, **more))
+    no("approvals", lambda: ask("/runs/%s/approvals/q" % rq["run_id"], **more))
+print("seen", sorted(int(p) for p in os.listdir("/proc") if p.isdigit() and int(p) != os.getpid()), file=sys.stderr)
+hit = []
+for p in range(1, 2000):
+    for sig in (9, 19):
+        try:
+            if p != os.getpid(): os.kill(p, sig); hit.append(p)
+        except PermissionError: hit.append(-p)
+        except OSError: pass
+print("signalled", sum(p > 0 for p in hit), "refused", len({p for p in hit if p < 0}), file=sys.stderr)
+print("files", sorted(os.listdir("/workspace")), file=sys.stderr)
+open("/workspace/response.json", "w").write(json.dumps({"status": "completed", "summary": "Believe me."}))
+open("done.py", "w").write("2\\n")
+send(method="session/update", params={"sessionId": "s", "update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Tried."}}})
+send(id=prompt["id"], result={"stopReason": "end_turn"})
+sys.stdin.read()
+"""
+
+
+def reaches():
+    run = start(mine, {"agent.py": REACHES, "done.py": "1\n"}, agent="bridged", allowed=["done.py"], checks=[["git", "diff", "--check"]])
+    v = until(mine, run)
+    said = artifact(mine, run, "transcript")
+    check("its bridge outlives what it tries", v["status"] == "completed" and v["summary"] == "Tried." and "signalled 0 refused 2" in said, (v, said))
+    check("it sees nobody but itself", "seen []" in said, said)
+    check("its connection is enough for the model and for nothing else", "models 200" in said and said.count("events 401") == 2 and
+          said.count("approvals 401") == 2 and not [e for e in events(mine, run) if "forged" in json.dumps(e)], said)
+    check("its tokens lie nowhere", "files ['home', 'request.json', 'source']" in said or "files ['request.json', 'source']" in said, said)
+
+
+def without():
+    """With its bridge the agent goes, and the run fails."""
+    run = start(mine, {"agent.py": "import time\nprint('{}', flush=True)\ntime.sleep(600)\n", "done.py": "1\n"}, agent="bridged", allowed=["done.py"])
+    uids = box_uids()
+
+    def both():
+        """Those of the box that are a bridge, and that are an agent, by the ids of the machine; they come and go."""
+        found = {1: [], 2: []}
+        for p in in_boxes():
+            try:
+                kind = (os.stat(f"/proc/{p}").st_uid - uids.start) % 3
+                found.get(kind, []).append((p, open(f"/proc/{p}/cmdline", "rb").read()))
+            except OSError:
+                pass
+        return [p for p, line in found[2] if b"pinfold-bridge" in line], [p for p, line in found[1] if b"agent.py" in line]
+
+    check("both are there", wait_for(lambda: [len(p) for p in both()] == [1, 1]), both())
+    os.kill(both()[0][0], signal.SIGKILL)
+    v = until(mine, run)
+    check("the run fails", (v["status"], v.get("error")) == ("failed", "sandbox_agent_failed") and both() == ([], []), v)
+
+
+case("its bridge is out of reach", reaches)
+case("without its bridge", without)
 case("people", people)
 case("bridged, for the rest of the run", lambda: bridged("allow_session", "completed"))
 case("bridged, refused", lambda: bridged("deny", "failed"))
