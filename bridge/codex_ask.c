@@ -290,11 +290,11 @@ static bool asked(struct bridge *b, const char *method, const struct json *id, c
 	struct codex *c = b->own;
 	bool command = strcmp(method, "item/commandExecution/requestApproval") == 0;
 	const char *item = text_of(params, "itemId"), *decision = "decline";
-	own_buf struct buf shown;
 	struct rpc_line l;
 
 	if (!command && strcmp(method, "item/fileChange/requestApproval") != 0)
 		return false;
+	own_buf struct buf shown;
 	buf_init(&shown, SHOWN);
 	struct call *call = command ? NULL : call_find(&c->items, item);
 	if (command)
