@@ -147,14 +147,11 @@ class Pinfold(Side):
         self.rig.start()
         self.boxes = []
 
-    def box(self):
-        run = self.rig.run(budget=100000000, life_ms=LIFE_MS, agent="open")
-        return run.port, "Authorization: Bearer " + run.token()
-
     def requests(self, what, spread=False):
         while len(self.boxes) < (BOXES if spread else 1):
-            self.boxes.append(self.box())
-        return [(port, http("/internal/v1/chat/completions", what, token)) for port, token in self.boxes[:BOXES if spread else 1]]
+            self.boxes.append(self.rig.run(budget=100000000, life_ms=LIFE_MS, agent="open"))
+        return [(run.port, http("/internal/v1/chat/completions", what, "Authorization: Bearer " + run.token()))  # tokens are good for minutes
+                for run in self.boxes[:BOXES if spread else 1]]
 
     def pids(self):
         return [int(x) for x in self.rig.tell("pids")]
