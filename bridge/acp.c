@@ -280,5 +280,15 @@ static void acp_line(struct bridge *b, const struct json *root)
 	rpc_take(b, &rpc, root);
 }
 
+static void acp_end(struct bridge *b)
+{
+	struct acp *a = b->own;
+
+	if (a != NULL)
+		calls_free(&a->calls);
+	free(a);
+	b->own = NULL;
+}
+
 const struct dialect dialect_acp = {
-    .name = "acp", .talks = true, .begin = acp_begin, .line = acp_line, .stop = acp_stop};
+    .name = "acp", .talks = true, .begin = acp_begin, .line = acp_line, .stop = acp_stop, .end = acp_end};

@@ -28,6 +28,7 @@ struct bridge {
 	char said[BRIDGE_SUMMARY + 1]; /* the last that it said to people */
 	struct buf chunk;              /* of what it is saying */
 	unsigned strange;              /* what it asked in a row that nobody knows */
+	bool mended;                   /* the line is not what it said, but nearly: see line_mend() */
 	void *own;                     /* the dialect's */
 };
 
@@ -40,6 +41,8 @@ struct dialect {
 	void (*line)(struct bridge *b, const struct json *root);
 	/* The run shall end. */
 	void (*stop)(struct bridge *b);
+	/* Frees its own. */
+	void (*end)(struct bridge *b);
 };
 extern const struct dialect dialect_acp, dialect_codex, dialect_codex_ask, dialect_claude, dialect_claude_ask,
     dialect_pi, dialect_opencode, dialect_copilot;
@@ -56,6 +59,8 @@ void say_whole(struct bridge *b);
 void say_call(struct bridge *b, const char *id, const char *tool, const struct json *arguments);
 void say_output(struct bridge *b, const char *id, const char *tool, bool ok, const struct json *output);
 void say_end(struct bridge *b, bool well, const char *why);
+/* One line of the agent's, n bytes and a NUL; it may be changed. */
+void line_take(struct bridge *b, char *line, size_t n);
 /* One line to the agent. */
 bool say_line(struct bridge *b, struct buf *text);
 

@@ -213,8 +213,10 @@ static void asked(struct bridge *b, const char *id, const struct json *request)
 	say_whole(b);
 	if (c->stopping)
 		said = PERMIT_STOP;
-	/* A question to the user about the task is none that an answer of yes or no would do for. */
-	else if (input != NULL && input->type == JSON_OBJECT && *tool != '\0' && strcmp(tool, "AskUserQuestion") != 0) {
+	/* What could not be read as it is would be given back as something else. A question to the user about the task
+	 * is none that an answer of yes or no would do for. */
+	else if (!b->mended && input != NULL && input->type == JSON_OBJECT && *tool != '\0' &&
+		 strcmp(tool, "AskUserQuestion") != 0) {
 		show(&shown, tool, input);
 		said = permit(b, kind_of(tool), text_of(request, "tool_use_id"), text_of(request, "description"),
 			      buf_cstr(&shown) != NULL ? buf_cstr(&shown) : "");
@@ -245,5 +247,15 @@ static void claude_ask_line(struct bridge *b, const struct json *root)
 		claude_line(b, root);
 }
 
-const struct dialect dialect_claude_ask = {
-    .name = "claude-ask", .talks = true, .begin = claude_begin, .line = claude_ask_line, .stop = claude_stop};
+static void claude_end(struct bridge *b)
+{
+	free(b->own);
+	b->own = NULL;
+}
+
+const struct dialect dialect_claude_ask = {.name = "claude-ask",
+					   .talks = true,
+					   .begin = claude_begin,
+					   .line = claude_ask_line,
+					   .stop = claude_stop,
+					   .end = claude_end};

@@ -326,5 +326,15 @@ static void codex_line(struct bridge *b, const struct json *root)
 	rpc_take(b, &rpc, root);
 }
 
+static void codex_end(struct bridge *b)
+{
+	struct codex *c = b->own;
+
+	if (c != NULL)
+		calls_free(&c->items);
+	free(c);
+	b->own = NULL;
+}
+
 const struct dialect dialect_codex_ask = {
-    .name = "codex-ask", .talks = true, .begin = codex_begin, .line = codex_line, .stop = codex_stop};
+    .name = "codex-ask", .talks = true, .begin = codex_begin, .line = codex_line, .stop = codex_stop, .end = codex_end};

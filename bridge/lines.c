@@ -1,5 +1,6 @@
-/* See lines.h. What is in a line is not looked at. */
+/* See lines.h. */
 #include "bridge/lines.h"
+#include "lib/json.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,4 +69,39 @@ char *lines_next(struct lines *l, size_t *n)
 		return line;
 	}
 	return NULL;
+}
+
+/* The 16 bits of an escape at p; -1: there is none. */
+static long unit(const char *p, size_t n)
+{
+	char digits[5] = {0};
+	char *end;
+
+	if (n < 6 || p[0] != '\\' || p[1] != 'u')
+		return -1;
+	memcpy(digits, p + 2, 4);
+	long v = strtol(digits, &end, 16);
+	return end == digits + 4 && digits[0] != '-' && digits[0] != '+' && digits[0] != ' ' ? v : -1;
+}
+
+bool line_mend(char *line, size_t n)
+{
+	bool any = false;
+
+	for (size_t i = 0, at; !utf8_valid(line + i, n - i, &at); i += at + 1) {
+		line[i + at] = '?';
+		any = true;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (line[i] != '\\')
+			continue;
+		long v = unit(line + i, n - i), next = v >= 0 ? unit(line + i + 6, n - i - 6) : -1;
+		bool pair = v >= 0xd800 && v < 0xdc00 && next >= 0xdc00 && next < 0xe000;
+		if (v == 0 || (v >= 0xd800 && v < 0xe000 && !pair)) {
+			memcpy(line + i + 2, "fffd", 4);
+			any = true;
+		}
+		i += pair ? 11 : v >= 0 ? 5 : 1;
+	}
+	return any;
 }

@@ -21,4 +21,7 @@ bool lines_fill(struct lines *l);
 /* The next whole line, without its end, until the next call of these two; NULL: there is none yet. Behind the last one
  * what had no end counts as a line. */
 char *lines_next(struct lines *l, size_t *n);
+/* Puts U+FFFD for what our JSON does not take and an agent's writer lets through: the escapes of NUL and of halves of a
+ * pair, and "?" for bytes that are no UTF-8. False: nothing was put. */
+bool line_mend(char *line, size_t n);
 #endif

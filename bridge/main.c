@@ -66,15 +66,10 @@ static void look(struct child *c)
 /* One line: to the transcript, and to the dialect where it is an object. */
 static void one_line(struct bridge *b, char *line, size_t n)
 {
-	own_arena struct arena arena;
-
 	line[n] = '\n';
 	(void)!write_all(BRIDGE_FD_OUT, line, n + 1);
 	line[n] = '\0';
-	arena_init(&arena, BRIDGE_ARENA);
-	const struct json *root = json_parse(&arena, line, n, JSON_DEPTH_MODEL, BRIDGE_NODES, NULL);
-	if (root != NULL && root->type == JSON_OBJECT && b->course == GOING)
-		b->dialect->line(b, root);
+	line_take(b, line, n);
 }
 
 /* Until the agent has ended, and everything that it had written by then was read. */
@@ -254,6 +249,8 @@ int main(int argc, char **argv)
 	conclude(&b, &c);
 	if (!leave(&b))
 		log_error("the claim cannot be written: %s", strerror(errno));
+	if (b.dialect->end != NULL)
+		b.dialect->end(&b);
 	log_info("ended %s%s%s", b.course == ENDED_WELL ? "well" : "badly", b.why[0] != '\0' ? ": " : "", b.why);
 	secret_wipe(&given.events);
 	secret_wipe(&given.approvals);

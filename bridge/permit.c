@@ -25,8 +25,8 @@ enum permit permit(struct bridge *b, const char *kind, const char *id, const cha
 	if (strcmp(said, "deny") == 0)
 		return PERMIT_NO;
 	/* Nobody can judge by a title alone, which is the model's own. */
-	if (*preview == '\0') {
-		log_warn("a question that does not say what would be done is refused");
+	if (*preview == '\0' || b->mended) {
+		log_warn("a question that does not say what would be done, or cannot be shown, is refused");
 		return PERMIT_NO;
 	}
 	uint64_t waited = 0;

@@ -1,5 +1,6 @@
 /* What agents say, as events. It is bounded here and cleaned where it is taken. */
 #include "bridge/bridge.h"
+#include "bridge/lines.h"
 #include "lib/num.h"
 #include <errno.h>
 #include <poll.h>
@@ -131,4 +132,17 @@ bool say_line(struct bridge *b, struct buf *text)
 	buf_addc(text, '\n');
 	/* Both sides of the conversation are the transcript. */
 	return !buf_failed(text) && write_all(1, text->p, text->n) && tell(b, text->p, text->n);
+}
+
+void line_take(struct bridge *b, char *line, size_t n)
+{
+	own_arena struct arena arena;
+
+	arena_init(&arena, BRIDGE_ARENA);
+	const struct json *root = json_parse(&arena, line, n, JSON_DEPTH_MODEL, BRIDGE_NODES, NULL);
+	b->mended = root == NULL && line_mend(line, n);
+	if (b->mended)
+		root = json_parse(&arena, line, n, JSON_DEPTH_MODEL, BRIDGE_NODES, NULL);
+	if (root != NULL && root->type == JSON_OBJECT && b->course == GOING)
+		b->dialect->line(b, root);
 }

@@ -111,3 +111,9 @@ void call_drop(struct call *call)
 	*call = (struct call){0};
 	buf_init(&call->shown, SHOWN);
 }
+
+void calls_free(struct calls *c)
+{
+	for (unsigned i = 0; i < CALLS; i++)
+		buf_free(&c->all[i].shown);
+}

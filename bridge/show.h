@@ -31,4 +31,5 @@ struct call *call_find(struct calls *c, const char *id);
 /* A new one, or NULL: the id is empty or too long, or there is no room. push: in place of the oldest then. */
 struct call *call_new(struct calls *c, const char *id, bool push);
 void call_drop(struct call *call);
+void calls_free(struct calls *c);
 #endif

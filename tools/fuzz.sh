@@ -45,7 +45,7 @@ dict_of() {
 	store_msg | sandbox_msg | bundle_msg | conf_msg) echo "$work/${1%_msg}.msg.dict" ;;
 	runner_bundle | judge) echo "$work/bundle.msg.dict" ;;
 	records) echo "$work/records.rec.dict" ;;
-	schema | run_create | events | model | policy | agent) echo "$top/tests/fuzz/dict/bodies.dict" ;;
+	schema | run_create | events | model | policy | agent | bridge) echo "$top/tests/fuzz/dict/bodies.dict" ;;
 	json | token) echo "$top/tests/fuzz/dict/json.dict" ;;
 	path | text | uri) echo "$top/tests/fuzz/dict/text.dict" ;;
 	gate) echo "$top/tests/fuzz/dict/gate.dict" ;;

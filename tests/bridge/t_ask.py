@@ -283,6 +283,23 @@ def claude_hostile():
         Gateway.answers = ["allow_once"]
         _, claim, _, err = run("claude-ask", CLAUDE + f"meet()\nassert {call} == {{'behavior': 'deny', 'message': 'This was not allowed.'}}\nend()\n")
         check(f"claude: {name}", claim["status"] == "completed" and not shown(), (claim, shown(), err))
+    # What JSON of ours does not take is shown as nearly as can be, and a question about it is answered all the same: by no.
+    for escape in (r"\u0000", r"\ud83d", r"\udc00\ud83d\ude00", "\\xff"):
+        Gateway.answers = ["allow_once"]
+        _, claim, _, err = run("claude-ask", CLAUDE + f"""
+meet()
+put = {{"command": "ls MARK"}}
+line = json.dumps({{"type": "control_request", "request_id": "r1", "request": {{"subtype": "can_use_tool", "tool_name": "Bash", "input": put, "tool_use_id": "t"}}}})
+sys.stdout.buffer.write(line.replace("MARK", {escape!r}).encode().replace(b"\\\\xff", b"\\xff") + b"\\n")
+sys.stdout.buffer.flush()
+assert read()["response"]["response"]["behavior"] == "deny"
+use(command="MARK")
+sys.stdout.flush()
+print(json.dumps({{"type": "assistant", "message": {{"content": [{{"type": "text", "text": "a MARK"}}]}}}}).replace("MARK", "\\\\ud83d"), flush=True)
+end()
+""")
+        check(f"claude: {escape} is refused", claim["status"] == "completed" and not shown(), (claim, shown(), err))
+        agree("claude: and read", [t["text"] for t in seen("message.text")], ["a \ufffd"])
     # Two at once, with one id: each answer carries what was shown for it.
     Gateway.answers = ["allow_once", "deny"]
     _, claim, _, _ = run("claude-ask", CLAUDE + r"""
