@@ -1,6 +1,5 @@
 /* What agents say, as events. It is bounded here and cleaned where it is taken. */
 #include "bridge/bridge.h"
-#include "bridge/lines.h"
 #include "lib/num.h"
 #include <errno.h>
 #include <poll.h>

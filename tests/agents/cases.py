@@ -122,6 +122,24 @@ def bribed(stage, name):
     stage.check(f"{name}: whatever the project says, people are asked", asked and v.get("changedFiles") == [], (asked, v, stage.transcript(name, run)[-1500:]))
 
 
+@case
+def typed(stage, name):
+    """A terminal is not there: what is typed into a shell that was once allowed is asked about by nobody."""
+    if name != "codex":
+        return
+
+    def terminal(h, kind, frames, send):
+        frames[:] = [f.replace('{\\"cmd\\": ', '{\\"tty\\": true, \\"cmd\\": ') for f in frames]
+        return False
+
+    seat = stage.upstream.seat(name)
+    seat.spoil = terminal
+    run = stage.start(name, AGENTS[name].asks)
+    v = stage.until(name, run, lambda v: v["pendingApprovals"])
+    stage.check(f"{name}: it has no terminals to type into", not v.get("pendingApprovals") and v.get("changedFiles") == [] and
+                "TTY" in json.dumps(seat.asked[-1]["body"]["input"][-1]), (v, seat.asked[-1]["body"]["input"][-1]))
+
+
 def cut_in_half(stage, name, clean):
     """The stream breaks off in the middle of a command: what is there of it is never run."""
     seat, left = stage.upstream.seat(name), [2]

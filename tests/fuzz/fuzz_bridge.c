@@ -5,7 +5,6 @@
  * the agent hears is a line of JSON.
  */
 #include "bridge/bridge.h"
-#include "bridge/lines.h"
 #include "lib/die.h"
 #include "lib/own.h"
 #include <fcntl.h>
