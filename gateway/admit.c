@@ -260,6 +260,8 @@ static enum err settle(struct gate_call *call)
 							: "provider_refused";
 	if (e != ERR_OK && end == FLIGHT_ON)
 		log_warn("run %s: model call failed: %s (provider status %u)", call->box->run, outcome, answer->status);
+	if (answer->says_key)
+		keys_said(call);
 	enum err may = record(call, outcome);
 	end = flight_ended(&call->flight);
 	call->cut = end == FLIGHT_BOX_GONE || end == FLIGHT_CLIENT_LEFT;

@@ -46,8 +46,10 @@ enum err answer_judge(const struct upstream_target *target, const struct format 
 	if (answer->status == 401 || answer->status == 403) {
 		buf_reset(&answer->body);
 		buf_adds(&answer->body, refused);
-	} else if (target->key && (holds(answer->body.p, answer->body.n, target->key) || says_key(body, target->key)))
+	} else if (target->key && (holds(answer->body.p, answer->body.n, target->key) || says_key(body, target->key))) {
+		answer->says_key = true;
 		return ERR_INVALID_MODEL_RESPONSE;
+	}
 	if (frames && answer->status < 300)
 		return stream_out(f, body, usage, frames);
 	return ERR_OK;

@@ -22,6 +22,7 @@ static const struct format formats[FORMAT__COUNT] = {
 		     .says = "messages",
 		     .cap = "max_tokens",
 		     .ends = chat_ends,
+		     .grows = "delta",
 		     .heartbeat = ": still there\n\n"},
     [FORMAT_RESPONSES] = {.id = FORMAT_RESPONSES,
 			  .with = FORMAT_RESPONSES,
@@ -37,6 +38,7 @@ static const struct format formats[FORMAT__COUNT] = {
 			  .cap = "max_output_tokens",
 			  .ends = responses_ends,
 			  .typed_events = true,
+			  .grows = "delta",
 			  .heartbeat = ": still there\n\n"},
     [FORMAT_MESSAGES] = {.id = FORMAT_MESSAGES,
 			 .family = FAMILY_ANTHROPIC,
@@ -53,6 +55,7 @@ static const struct format formats[FORMAT__COUNT] = {
 			 .cap = "max_tokens",
 			 .ends = messages_ends,
 			 .typed_events = true,
+			 .grows = "delta",
 			 .heartbeat = "event: ping\ndata: {\"type\":\"ping\"}\n\n"},
     [FORMAT_COUNT_TOKENS] = {.id = FORMAT_COUNT_TOKENS,
 			     .family = FAMILY_ANTHROPIC,
@@ -75,7 +78,7 @@ static const struct format formats[FORMAT__COUNT] = {
 		       .verb = ":generateContent", .cap = "maxOutputTokens", .caps = "generation_config"},
     [FORMAT_GEMINI_STREAM] = {GEMINI, .id = FORMAT_GEMINI_STREAM, .whole = FORMAT_GEMINI, .name = "",
 			      .route = "gemini_stream", .verb = ":streamGenerateContent?alt=sse",
-			      .cap = "maxOutputTokens", .caps = "generation_config", .always = true},
+			      .cap = "maxOutputTokens", .caps = "generation_config", .always = true, .grows = "parts"},
     [FORMAT_GEMINI_COUNT] = {GEMINI, .id = FORMAT_GEMINI_COUNT, .whole = FORMAT_GEMINI_COUNT, .name = "",
 			     .route = "gemini_count", .verb = ":countTokens"},
 #undef GEMINI
@@ -179,6 +182,7 @@ static bool final(enum err e)
 	case ERR_PROVIDER_KEY_REFUSED:
 	case ERR_MODEL_REDIRECT_REFUSED:
 	case ERR_MODEL_RESPONSE_TOO_LARGE:
+	case ERR_MODEL_OUTPUT_EXCEEDED:
 		return true;
 	default:
 		return false;

@@ -47,6 +47,7 @@ struct format {
 	 * Gemini's, which names none, an answer that says why it finished. */
 	const char *const *ends; /* ends with NULL */
 	bool typed_events;       /* events are named, and their data has the same name as "type" */
+	const char *grows;       /* of its events: the member below which the model's words are */
 	const char *heartbeat;   /* whole bytes that every client takes and ignores; NULL: none */
 };
 

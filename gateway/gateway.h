@@ -122,6 +122,7 @@ struct upstream_answer {
 	unsigned status; /* the provider's; 0: there was none */
 	enum err e;      /* what the transfer came to, ERR_OK also for an error status */
 	bool json;       /* its type */
+	bool says_key;   /* it held the key, and goes nowhere */
 	struct buf body; /* strict JSON once answer_judge has said so */
 	uint64_t prompt_tokens, completion_tokens;
 	uint32_t duration_ms;
@@ -240,6 +241,8 @@ size_t keys_hide(const struct gate_call *call, void *p, size_t n);
 /* Is what was shown (NULL: nothing was) one of the own keys of the box's agent? Then call->key is it. True as well for
  * an agent that has none. */
 bool keys_own(struct gate_call *call, const char *given, size_t n);
+/* By a worker: tells the audit log that a provider said the key that it was asked with. */
+void keys_said(struct gate_call *call);
 /* Tells the audit log, in a while, which keys the box of a run has: by name and the beginning of their digest. */
 void keys_note(struct app *app, const char *run, const char *tenant);
 

@@ -76,6 +76,23 @@ bool keys_own(struct gate_call *call, const char *given, size_t n)
 	return call->key != NULL;
 }
 
+void keys_said(struct gate_call *call)
+{
+	const struct cf_provider *p = conf_provider(call->terms->conf, call->target->profile->provider);
+	struct st_ok ok;
+	struct st_audit_note m = {.event = AUDIT_KEY_WITHHELD,
+				  .tenant = call->box->tenant,
+				  .run = call->box->run,
+				  .actor = "gateway",
+				  .request_id = call->request_id,
+				  .subject = call->key || !p ? "the agent's own" : p->secret};
+
+	log_warn("run %s: provider %s said the key that it was asked with; the answer was withheld", call->box->run,
+		 call->target->profile->provider);
+	if (!call->store || st_call_audit_note(call->store, &m, NULL, &ok, NULL) != ERR_OK)
+		log_warn("run %s: that a key was withheld was not told to the audit log", call->box->run);
+}
+
 /* Of a box that was opened: told by a worker, who may wait. */
 struct note {
 	struct errand errand;

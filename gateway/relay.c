@@ -28,6 +28,7 @@ bool relay_new(struct gate_call *call)
 	buf_init(&r->out, 2 * (size_t)call->terms->model_stream_bytes + STREAM_OUT_MAX);
 	buf_init(&r->last, STREAM_OUT_MAX);
 	call->relay = r;
+	r->in.tokens_most = call->reserved;
 	beat_begin(call);
 	return true;
 }

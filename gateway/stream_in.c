@@ -9,10 +9,11 @@ enum { NODES = 50000, LINE_MAX_MORE = 64, ARENA = 16 * STREAM_EVENT_MAX };
 
 void stream_in_init(struct stream_in *s, const struct format *f, const struct secret *key, size_t most)
 {
-	*s = (struct stream_in){.format = f, .key = key, .left = most};
+	*s = (struct stream_in){.format = f, .key = key, .left = most, .watch = {.key = key}};
 	buf_init(&s->line, STREAM_EVENT_MAX + LINE_MAX_MORE);
 	buf_init(&s->data, STREAM_EVENT_MAX);
 	buf_init(&s->end, 2 * STREAM_EVENT_MAX);
+	buf_init(&s->held, STREAM_HELD_MAX + 2 * STREAM_EVENT_MAX);
 }
 
 void stream_in_free(struct stream_in *s)
@@ -20,6 +21,8 @@ void stream_in_free(struct stream_in *s)
 	buf_free(&s->line);
 	buf_free(&s->data);
 	buf_free(&s->end);
+	buf_free(&s->held);
+	stream_watch_free(&s->watch);
 }
 
 static bool fail(struct stream_in *s, enum stream_fault why)
@@ -84,6 +87,27 @@ static bool write_event(struct stream_in *s, struct buf *out, const char *name, 
 	return buf_failed(out) ? fail_of(s, out) : true;
 }
 
+/* What was held back is told: the key did not go on. */
+static bool let_go(struct stream_in *s, struct buf *out)
+{
+	buf_add(out, s->held.p, s->held.n);
+	buf_reset(&s->held);
+	return buf_failed(out) ? fail_of(s, out) : true;
+}
+
+/* Did it cost more than may be, by what it says of it or by what was said? */
+static bool spent(struct stream_in *s)
+{
+	uint64_t said = stream_watch_tokens(&s->watch);
+
+	if (s->tokens_most == 0 ||
+	    s->prompt_tokens + (said > s->completion_tokens ? said : s->completion_tokens) <= s->tokens_most)
+		return false;
+	if (said > s->completion_tokens)
+		s->completion_tokens = said;
+	return true;
+}
+
 static bool take_typed(struct stream_in *s, const struct json *event, struct buf *out)
 {
 	const char *type = text_of(event, "type");
@@ -123,6 +147,16 @@ static bool take_json(struct stream_in *s, struct buf *out)
 	if (s->key && says(event, s->key))
 		return fail(s, STREAM_KEY);
 	format_usage(s->format, event, &s->prompt_tokens, &s->completion_tokens);
+	enum watch_said said = stream_watch_event(&s->watch, s->format, event);
+	if (said == WATCH_KEY || said == WATCH_LACK)
+		return fail(s, said == WATCH_KEY ? STREAM_KEY : STREAM_LACK);
+	if (spent(s))
+		return fail(s, STREAM_SPENT);
+	/* One that begins with what ends as the key begins waits, and all behind it; but not for ever. */
+	if (said == WATCH_BEGINS && s->held.n <= STREAM_HELD_MAX)
+		out = &s->held;
+	else if (!let_go(s, out))
+		return false;
 	if (s->format->typed_events)
 		return take_typed(s, event, out);
 	const struct json *error = json_get(event, "error");
@@ -152,6 +186,8 @@ static bool take_event(struct stream_in *s, struct buf *out)
 		ok = fail_of(s, &s->data);
 	else
 		ok = take_json(s, out);
+	if (ok && s->ended)
+		ok = let_go(s, out);
 	buf_reset(&s->data);
 	s->has_data = false;
 	s->name[0] = 0;

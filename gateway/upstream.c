@@ -289,6 +289,7 @@ static enum err stream_error(struct transfer *t, CURLcode c)
 
 	answer->prompt_tokens = in->prompt_tokens;
 	answer->completion_tokens = in->completion_tokens;
+	answer->says_key = in->fault == STREAM_KEY;
 	switch (in->fault) {
 	case STREAM_FINE:
 		break;
@@ -296,6 +297,8 @@ static enum err stream_error(struct transfer *t, CURLcode c)
 		return ERR_RESOURCES_EXHAUSTED;
 	case STREAM_TOO_LARGE:
 		return ERR_MODEL_RESPONSE_TOO_LARGE;
+	case STREAM_SPENT:
+		return ERR_MODEL_OUTPUT_EXCEEDED;
 	default:
 		return ERR_INVALID_MODEL_RESPONSE;
 	}

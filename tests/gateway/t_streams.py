@@ -44,6 +44,11 @@ FORMATS = {
                    "promptTokenCount": 7, "candidatesTokenCount": 1, "thoughtsTokenCount": 2}}),
                "data: %s\n\n" % json.dumps({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}})),
 }
+# An event that says a piece of a text.
+PIECES = {"chat": "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"%s\"}}]}\n\n",
+          "responses": "data: {\"type\":\"response.output_text.delta\",\"item_id\":\"m\",\"output_index\":0,\"content_index\":0,\"delta\":\"%s\"}\n\n",
+          "messages": "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"%s\"}}\n\n",
+          "gemini": "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"%s\"}]}}]}\n\n"}
 # What the same say as a whole.
 ANSWERS = {
     "chat": {"id": "c1", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
@@ -111,6 +116,20 @@ class Upstream(Tap):
                 if "DRIP" in text:
                     send(first)
             return False
+        elif "LEAK" in text:
+            # The key in two events, at the place that the text names.
+            at = int(text.split("LEAK ")[1].split()[0])
+            piece = PIECES[name]
+            send(first + piece % KEY[:at])
+            if not self.stays(c, 0.05):
+                return False
+            send(piece % KEY[at:] + rest)
+        elif "SPENDER" in text:
+            while self.stays(c, 0):
+                send(PIECES[name] % "more")
+            return False
+        elif "BILL" in text:
+            send(first + rest.replace("3}", "300000}").replace('"thoughtsTokenCount": 2', '"thoughtsTokenCount": 299999'))
         elif "MUCH" in text:
             event = chat("x" * 1000)
             for _ in range(3000):
@@ -156,7 +175,7 @@ class Stream:
         self.s.settimeout(PATIENCE)
         self.s.connect(("127.0.0.1", run.port))
         whole = {} if name == "gemini" else {"model": model, "stream": True}
-        self.s.sendall(request("POST", path, token or run.token(), json.dumps(dict(whole, **said, **more)).encode()))
+        self.s.sendall(request("POST", path, token or run.token(), json.dumps({**whole, **said, **more}).encode()))
         self.raw, self.waits = b"", False
         if read:
             self.all()
@@ -327,6 +346,42 @@ def test_buffered(rig, tap):
             check(how == "leave" or b"PART" not in s.all().raw, "%s, %s: no answer" % (name, how))
 
 
+def test_key_in_pieces(rig, tap):
+    """A provider that says its key by and by is cut off before it has; the audit log has it."""
+    with open(rig.folder + "/state/audit.log") as f:
+        before = f.read().count('"key.withheld"')
+    runs = {name: begin(rig, name, 40) for name in FORMATS}
+    for name, run in runs.items():
+        for at in (1, 7, 8, 9, len(KEY) // 2, len(KEY) - 1):
+            s = Stream(run, name, "LEAK %d" % at)
+            check(not s.clean() and not s.waits and "PART" in s.body(), "%s, at %d: it breaks off" % (name, at))
+            check(KEY[:9] not in s.body() and KEY[-9:] not in s.body(), "%s, at %d: no key" % (name, at))
+        same(set(s.outcome()), {"invalid_model_response"}, name + ": what is told of it")
+        same(Stream(run, name, "WHOLE").clean(), True, name + ": the next one")
+
+    def told():
+        with open(rig.folder + "/state/audit.log") as f:
+            return f.read()
+    check(wait_for(lambda: told().count('"key.withheld"') == before + 6 * len(FORMATS)), "the audit log tells each: %d" % (told().count('"key.withheld"') - before))
+    check(KEY[:9] not in told(), "and not the key")
+
+
+def test_spent(rig, tap):
+    """Who says more than was reserved, whatever it was asked for, is cut off; what it said is paid for."""
+    for name in FORMATS:
+        run = begin(rig, name, 40)
+        s = Stream(run, name, "SPENDER")
+        check(not s.clean() and not s.waits and "more" in s.body(), "%s: one that goes on and on breaks off" % name)
+        check(wait_for(lambda: tap.lost(s.text)), name + ": the provider is hung up on")
+        same(s.outcome(), ["model_output_exceeded"], name + ": what is told of it")
+        said = run.shown()["completion"]
+        check(1000 < said < 3000, "%s: what is counted: %d" % (name, said))
+        s = Stream(run, name, "BILL")
+        check(not s.clean() and not s.waits, "%s: one that says at last what it cost breaks off" % name)
+        same(run.shown()["completion"], said + 300000, name + ": all of that is counted")
+        same(Stream(run, name, "WHOLE").clean(), True, name + ": the next one")
+
+
 def watched(rig):
     """How to ask for the gateway's memory in kB, and whether it is built so that it keeps what it freed."""
     gateway = int(rig.tell("pids")[0])
@@ -357,10 +412,10 @@ def test_memory_is_given_back(rig, tap):
 def test_slow_reader(rig, tap):
     """3 MB for a client that reads nothing for a while: the provider waits, and nothing is lost."""
     resident, sanitized = watched(rig)
-    run = begin(rig, "chat")
-    same(Stream(run, "chat", "MUCH").clean(), True, "3 MB at once")
+    run = begin(rig, "chat", agent="vast")
+    same(Stream(run, "chat", "MUCH", max_tokens=10**6).clean(), True, "3 MB at once")
     before = resident()
-    slow = [Stream(run, "chat", "MUCH", read=False, buffer=4096) for _ in range(8)]
+    slow = [Stream(run, "chat", "MUCH", read=False, buffer=4096, max_tokens=10**6) for _ in range(8)]
     for s in slow:
         check(s.until(b"xxx"), "it has begun")
     time.sleep(1)
@@ -470,8 +525,8 @@ def whole_limits(rig, tap):
     check(not s.clean() and not s.waits and "PART" in s.body(), "one that never ends is broken off: %r" % s.raw[-60:])
     check(wait_for(lambda: tap.lost(s.text)), "and the provider is hung up on")
     same(s.outcome(), ["model_timeout"], "what is told of it")
-    run = begin(rig, "chat")
-    s = Stream(run, "chat", "MUCH")
+    run = begin(rig, "chat", agent="vast")
+    s = Stream(run, "chat", "MUCH", max_tokens=10**6)
     check(not s.clean() and not s.waits and 10 < s.body().count("x" * 1000) < 150, "one that is too long is broken off: %d events" % s.body().count("x" * 1000))
     same(s.outcome(), ["model_response_too_large"], "what is told of that")
     same(Stream(run, "chat", "WHOLE").clean(), True, "the next one")
@@ -491,6 +546,7 @@ def rig_of(top, tap, *limits):
     rig.tell("profile", "anth", "p-anth", "m-anth")
     rig.tell("agent", "open", "agent", 0, 0, 1000, 3)
     rig.tell("agent", "calm", "agent", 0, 1, 1000, 3)
+    rig.tell("agent", "vast", "agent", 0, 0, 1000000, 3)
     rig.start()
     return rig
 

@@ -21,6 +21,17 @@
 	"\"candidatesTokenCount\":2,\"thoughtsTokenCount\":3}}\n\n"
 #define COST "data: {\"usageMetadata\":{\"promptTokenCount\":8,\"candidatesTokenCount\":9}}\n\n"
 #define BLOCKED "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n"
+#define CALL(index)                                                                     \
+	"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":" index \
+	",\"function\":{\"arguments\":\""
+#define SAYS(index)                                                                                              \
+	"event: response.output_text.delta\ndata: "                                                              \
+	"{\"type\":\"response.output_text.delta\",\"item_id\":\"m\",\"output_index\":0,\"content_index\":" index \
+	",\"delta\":\""
+#define BLOCK                                                                                     \
+	"event: content_block_delta\ndata: "                                                      \
+	"{\"type\":\"content_block_delta\",\"index\":2,\"delta\":{\"type\":\"input_json_delta\"," \
+	"\"partial_json\":\""
 #define KEY "sk-secret-0123456789"
 
 static const struct row {
@@ -171,8 +182,206 @@ static void test_bounds(void **state)
 	stream_in_free(&s);
 }
 
+/* Events that say pieces of a text, between them others of other texts, and then a whole end. */
+static const struct talk {
+	enum format_id f;
+	const char *head, *tail; /* of an event, around a piece */
+	const char *other, *end, *last;
+} talks[] = {
+    {FORMAT_CHAT, "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"", "\"}}]}\n\n",
+     "data: {\"id\":\"c\",\"choices\":[{\"index\":1,\"delta\":{\"content\":\"word \"}}]}\n\n", STOP, DONE},
+    {FORMAT_CHAT, CALL("3"), "\"}}]}}]}\n\n", CALL("4") "{}\"}}]}}]}\n\n", STOP, DONE},
+    {FORMAT_RESPONSES, SAYS("0"), "\"}\n\n", SAYS("1") "word \"}\n\n", "", TYPED("response.completed", "")},
+    {FORMAT_GEMINI_STREAM, "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"", "\"}]}}]}\n\n",
+     "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"word \"}]},\"index\":1}]}\n\n", "",
+     "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n"},
+    {FORMAT_MESSAGES, BLOCK, "\"}}\n\n", TYPED("ping", ""), "", TYPED("message_stop", "")},
+};
+
+struct said {
+	struct buf in;
+	const struct talk *t;
+};
+
+static void say(struct said *s, const char *text, size_t n, bool other)
+{
+	buf_adds(&s->in, s->t->head);
+	buf_add(&s->in, text, n);
+	buf_adds(&s->in, s->t->tail);
+	if (other)
+		buf_adds(&s->in, s->t->other);
+}
+
+/* What it came to: of good, all of it goes on; of a key, never more of it than any word may begin with. */
+static void told(struct said *s, size_t by, bool good, const char *what)
+{
+	struct secret key = {0};
+	struct stream_in in;
+	struct buf out own_buf = {0}, want own_buf = {0};
+	bool ok = true;
+
+	buf_init(&want, 1 << 20);
+	buf_add(&want, s->in.p, s->in.n);
+	buf_adds(&want, s->t->end);
+	buf_adds(&s->in, s->t->end);
+	buf_adds(&s->in, s->t->last);
+	secret_set(&key, KEY, strlen(KEY));
+	buf_init(&out, 1 << 20);
+	stream_in_init(&in, format_get(s->t->f), &key, 1 << 20);
+	for (size_t at = 0; at < s->in.n && ok; at += by)
+		ok = stream_in_take(&in, s->in.p + at, s->in.n - at < by ? s->in.n - at : by, &out);
+	if (good && (!ok || !in.ended || out.n != want.n || memcmp(out.p, want.p, out.n) != 0))
+		fail_msg("%s, format %d: fault %d, %s", what, (int)s->t->f, (int)in.fault, buf_cstr(&out));
+	/* The texts of the pieces that went out, one behind the other. */
+	char text[4096] = "";
+	for (const char *p = out.n ? buf_cstr(&out) : ""; (p = strstr(p, s->t->head)) != NULL; p++)
+		strncat(text, p + strlen(s->t->head), strcspn(p + strlen(s->t->head), "\""));
+	if (!good && (ok || in.fault != STREAM_KEY || strstr(text, "sk-secre")))
+		fail_msg("%s, format %d: fault %d, told %s", what, (int)s->t->f, (int)in.fault, text);
+	stream_in_free(&in);
+	buf_free(&s->in);
+}
+
+static struct said begin_talk(const struct talk *t)
+{
+	struct said s = {.t = t};
+
+	buf_init(&s.in, 1 << 20);
+	return s;
+}
+
+/* The key in two events, at every place; in three; letter by letter; behind its own beginning; and what only begins
+ * like it. */
+static void test_key_in_pieces(void **state)
+{
+	static const char before[] = "and then ", alike[] = "sk-secret-012345678x and on";
+	const size_t n = strlen(KEY);
+
+	(void)state;
+	for (const struct talk *t = talks; t < talks + sizeof talks / sizeof *talks; t++)
+		for (int other = 0; other < 2; other++) {
+			for (size_t at = 1; at < n; at++) {
+				char text[200];
+				struct said s = begin_talk(t);
+				int head = snprintf(text, sizeof text, "%s%.*s", before, (int)at, KEY);
+				say(&s, text, (size_t)head, other);
+				int tail = snprintf(text, sizeof text, "%s behind", KEY + at);
+				say(&s, text, (size_t)tail, other);
+				told(&s, s.in.n + 100, false, "in two");
+				for (size_t to = at + 1; to < n; to++) {
+					s = begin_talk(t);
+					say(&s, KEY, at, other);
+					say(&s, KEY + at, to - at, other);
+					say(&s, KEY + to, n - to, other);
+					told(&s, 7, false, "in three");
+				}
+				s = begin_talk(t);
+				say(&s, alike, at, other);
+				say(&s, alike + at, strlen(alike) - at, other);
+				told(&s, 7, true, "alike");
+				s = begin_talk(t);
+				say(&s, KEY, at, other);
+				told(&s, 7, true, "a beginning, and then the end");
+			}
+			struct said s = begin_talk(t);
+			for (size_t at = 0; at < n; at++)
+				say(&s, KEY + at, 1, other);
+			told(&s, 1, false, "letter by letter");
+			s = begin_talk(t);
+			say(&s, KEY, 7, other);
+			say(&s, KEY, 5, other);
+			say(&s, KEY + 5, n - 5, other);
+			told(&s, 50, false, "behind its own beginning");
+		}
+}
+
+/* What waits for whether the key goes on has a bound, and is whole when it goes on. */
+static void test_held(void **state)
+{
+	struct secret key = {0};
+
+	(void)state;
+	secret_set(&key, KEY, strlen(KEY));
+	for (int many = 10; many <= 3000; many *= 300) {
+		struct said s = begin_talk(&talks[0]);
+		struct stream_in in;
+		struct buf out own_buf = {0};
+		say(&s, KEY, 12, false);
+		for (int i = 0; i < many; i++)
+			buf_adds(&s.in, talks[0].other);
+		buf_init(&out, 1 << 20);
+		stream_in_init(&in, format_get(FORMAT_CHAT), &key, 1 << 22);
+		assert_true(stream_in_take(&in, s.in.p, s.in.n, &out));
+		assert_true(many < 1000 ? out.n == 0 : out.n > s.in.n - 2 * STREAM_HELD_MAX);
+		assert_true(stream_in_take(&in, STOP DONE, strlen(STOP DONE), &out));
+		buf_adds(&s.in, STOP);
+		assert_int_equal(out.n, s.in.n);
+		assert_memory_equal(out.p, s.in.p, out.n);
+		stream_in_free(&in);
+		buf_free(&s.in);
+	}
+}
+
+/* So many events of so many letters each, under so many tokens: is it cut? */
+static void test_tokens(void **state)
+{
+	static const struct {
+		const char *what;
+		int events, letters;
+		unsigned most;
+		bool cut;
+	} loads[] = {
+	    {"a token an event, as many as may be", 100, 4, 100, false},
+	    {"one more", 101, 4, 100, true},
+	    {"long pieces", 10, 160, 100, false},
+	    {"longer ones", 10, 162, 100, true},
+	    {"one piece of very much", 1, 10000, 100, true},
+	    {"letter by letter, which are no tokens", 400, 1, 100, false},
+	    {"more letters than that", 404, 1, 100, true},
+	    {"no limit", 1000, 100, 0, false},
+	};
+
+	(void)state;
+	for (const struct talk *t = talks; t < talks + sizeof talks / sizeof *talks; t++)
+		for (size_t r = 0; r < sizeof loads / sizeof *loads; r++) {
+			static char text[20000];
+			struct stream_in in;
+			struct buf out own_buf = {0};
+			struct said s = begin_talk(t);
+			memset(text, 'a', sizeof text);
+			for (int i = 0; i < loads[r].events; i++)
+				say(&s, text, (size_t)loads[r].letters, false);
+			buf_adds(&s.in, t->end);
+			buf_adds(&s.in, t->last);
+			buf_init(&out, 1 << 20);
+			stream_in_init(&in, format_get(t->f), NULL, 1 << 20);
+			in.tokens_most = loads[r].most;
+			bool ok = stream_in_take(&in, s.in.p, s.in.n, &out);
+			if (ok == loads[r].cut || in.fault != (loads[r].cut ? STREAM_SPENT : STREAM_FINE) ||
+			    (loads[r].cut && in.completion_tokens <= loads[r].most))
+				fail_msg("%s, format %d: fault %d, %llu tokens", loads[r].what, (int)t->f,
+					 (int)in.fault, (unsigned long long)in.completion_tokens);
+			stream_in_free(&in);
+			buf_free(&s.in);
+		}
+	/* By what it says itself: of what it read, and of what it wrote. */
+	for (unsigned most = 13; most <= 14; most++) {
+		struct stream_in in;
+		struct buf out own_buf = {0};
+		buf_init(&out, 1 << 20);
+		stream_in_init(&in, format_get(FORMAT_MESSAGES), NULL, 1 << 20);
+		in.tokens_most = most;
+		assert_true(stream_in_take(&in, MESSAGE, strlen(MESSAGE), &out));
+		assert_int_equal(stream_in_take(&in, DELTA, strlen(DELTA), &out), most == 14);
+		assert_int_equal(in.completion_tokens, 9);
+		stream_in_free(&in);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_bounds)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_bounds),
+					   cmocka_unit_test(test_key_in_pieces), cmocka_unit_test(test_held),
+					   cmocka_unit_test(test_tokens)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
