@@ -140,7 +140,7 @@ static bool is_text(const struct json *object, const char *key, bool needed)
 
 /* Everything on which it depends, in words that no title can stand for: the command, then all that it was given, then
  * what would be changed. What is not of the usual form is shown as it is. */
-static void show(struct buf *out, const struct json *call)
+static void show(struct buf *out, const struct json *call, bool titles)
 {
 	const struct json *raw = inner(call, "rawInput"), *content = inner(call, "content");
 	const char *command = text_of(raw, "command");
@@ -153,8 +153,19 @@ static void show(struct buf *out, const struct json *call)
 		json_write(out, raw);
 		buf_addc(out, '\n');
 	}
+	/* Gemini CLI sends no input. It, and not its model, makes the title of a command of the command alone; where it
+	 * runs, and the model's own words for it, are its content. */
+	titles = titles && raw == NULL && strcmp(text_of(call, "kind"), "execute") == 0 &&
+		 text_of(call, "title")[0] != '\0' && strcmp(text_of(call, "status"), "pending") == 0;
+	if (titles)
+		buf_addf(out, "%s\n", text_of(call, "title"));
 	for (const struct json *c = content != NULL && content->type == JSON_ARRAY ? content->child : NULL; c != NULL;
 	     c = c->next) {
+		const struct json *words = titles ? inner(c, "content") : NULL;
+		if (words != NULL) {
+			json_write(out, words);
+			buf_addc(out, '\n');
+		}
 		if (strcmp(text_of(c, "type"), "diff") != 0)
 			continue;
 		if (!is_text(c, "path", true) || !is_text(c, "oldText", false) || !is_text(c, "newText", true) ||
@@ -165,8 +176,9 @@ static void show(struct buf *out, const struct json *call)
 	}
 }
 
-static void remember(struct acp *a, const struct json *call)
+static void remember(struct bridge *b, const struct json *call)
 {
+	struct acp *a = b->own;
 	const char *id = text_of(call, "toolCallId");
 	struct call *c = call_find(&a->calls, id);
 
@@ -176,7 +188,7 @@ static void remember(struct acp *a, const struct json *call)
 		snprintf(c->kind, sizeof c->kind, "%s", text_of(call, "kind"));
 	struct buf now;
 	buf_init(&now, SHOWN);
-	show(&now, call);
+	show(&now, call, b->dialect->titles);
 	/* What is too large to be shown must not leave what was said before in its place: then nothing is shown. */
 	if (buf_failed(&now))
 		buf_reset(&c->shown);
@@ -195,7 +207,7 @@ static void updated(struct bridge *b, const struct json *update)
 	if (strcmp(what, "agent_message_chunk") == 0) {
 		say_chunk(b, text_of(inner(update, "content"), "text"));
 	} else if (strcmp(what, "tool_call") == 0 || strcmp(what, "tool_call_update") == 0) {
-		remember(a, update);
+		remember(b, update);
 		const struct call *c = call_find(&a->calls, text_of(update, "toolCallId"));
 		const char *kind = c != NULL && c->kind[0] != '\0' ? c->kind : "other";
 		if (strcmp(what, "tool_call") == 0)
@@ -242,7 +254,7 @@ static bool asked(struct bridge *b, const char *method, const struct json *id, c
 	if (strcmp(method, "session/request_permission") != 0)
 		return false;
 	if (call != NULL && call->type == JSON_OBJECT) {
-		remember(a, call);
+		remember(b, call);
 		struct call *c = call_find(&a->calls, text_of(call, "toolCallId"));
 		const char *preview = c != NULL && buf_cstr(&c->shown) != NULL ? buf_cstr(&c->shown) : "";
 		say_whole(b);
@@ -292,3 +304,10 @@ static void acp_end(struct bridge *b)
 
 const struct dialect dialect_acp = {
     .name = "acp", .talks = true, .begin = acp_begin, .line = acp_line, .stop = acp_stop, .end = acp_end};
+const struct dialect dialect_acp_gemini = {.name = "acp-gemini",
+					   .talks = true,
+					   .titles = true,
+					   .begin = acp_begin,
+					   .line = acp_line,
+					   .stop = acp_stop,
+					   .end = acp_end};

@@ -34,7 +34,8 @@ struct bridge {
 
 struct dialect {
 	const char *name;
-	bool talks; /* it is spoken to on its standard input */
+	bool talks;  /* it is spoken to on its standard input */
+	bool titles; /* of acp: where it says of a command nothing else, the title is the command */
 	/* Before the first line; false: it cannot be begun. Any of these may be NULL. */
 	bool (*begin)(struct bridge *b);
 	/* One line that is a JSON object. */
@@ -45,7 +46,7 @@ struct dialect {
 	void (*end)(struct bridge *b);
 };
 extern const struct dialect dialect_acp, dialect_codex, dialect_codex_ask, dialect_claude, dialect_claude_ask,
-    dialect_pi, dialect_opencode, dialect_copilot;
+    dialect_pi, dialect_opencode, dialect_copilot, dialect_gemini, dialect_acp_gemini;
 
 /* --- bridge/say.c: what the dialects have in common --------------------------------------------------------------- */
 /* A member's text, "" where it is none. */

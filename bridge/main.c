@@ -29,9 +29,9 @@
 
 enum { RESPONSE_MAX = 60000, LOOK_MS = 200, GRACE_MS = 5000, NOT_FOUND = 127 };
 
-static const struct dialect *const dialects[] = {&dialect_acp,      &dialect_codex,      &dialect_codex_ask,
-						 &dialect_claude,   &dialect_claude_ask, &dialect_pi,
-						 &dialect_opencode, &dialect_copilot};
+static const struct dialect *const dialects[] = {
+    &dialect_acp, &dialect_codex,    &dialect_codex_ask, &dialect_claude, &dialect_claude_ask,
+    &dialect_pi,  &dialect_opencode, &dialect_copilot,   &dialect_gemini, &dialect_acp_gemini};
 
 static volatile sig_atomic_t stop_asked;
 

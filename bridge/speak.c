@@ -124,8 +124,26 @@ static void copilot_line(struct bridge *b, const struct json *root)
 		say_end(b, code == NULL || json_int(code, 0, 0, &zero), "its exit code is not 0");
 }
 
+/* Gemini CLI, --output-format stream-json: init, message, tool_use, tool_result, error, result. What it says comes in
+ * pieces; its exit status is the provider's, modulo 256. */
+static void gemini_line(struct bridge *b, const struct json *root)
+{
+	const struct json *output = inner(root, "output");
+
+	if (is(root, "type", "message") && is(root, "role", "assistant"))
+		say_chunk(b, text_of(root, "content"));
+	else if (is(root, "type", "tool_use"))
+		say_call(b, text_of(root, "tool_id"), text_of(root, "tool_name"), inner(root, "parameters"));
+	else if (is(root, "type", "tool_result"))
+		say_output(b, text_of(root, "tool_id"), "", is(root, "status", "success"),
+			   output != NULL ? output : inner(root, "error.message"));
+	else if (is(root, "type", "result"))
+		say_end(b, is(root, "status", "success"), text_of(inner(root, "error"), "message"));
+}
+
 const struct dialect dialect_codex = {.name = "codex", .line = codex_line};
 const struct dialect dialect_claude = {.name = "claude", .line = claude_line};
 const struct dialect dialect_pi = {.name = "pi", .line = pi_line};
 const struct dialect dialect_opencode = {.name = "opencode", .line = opencode_line};
 const struct dialect dialect_copilot = {.name = "copilot", .line = copilot_line};
+const struct dialect dialect_gemini = {.name = "gemini", .line = gemini_line};

@@ -1,4 +1,4 @@
-"""A provider with canned answers, in three wire formats, streamed or whole: it has the agent run one shell command, and is
+"""A provider with canned answers, in four wire formats, streamed or whole: it has the agent run one shell command, and is
 content with what came of it. It keeps what it was asked and what it charged."""
 import http.server, json, threading, time
 
@@ -64,8 +64,9 @@ class Answer:
         h, seat = self.h, self.seat
         raw = h.rfile.read(int(h.headers["Content-Length"]))
         body, path = json.loads(raw), h.path.split("?")[0]
-        offered = seat.key in (h.headers.get("Authorization", "").removeprefix("Bearer "), h.headers.get("x-api-key"))
+        offered = seat.key in (h.headers.get("Authorization", "").removeprefix("Bearer "), h.headers.get("x-api-key"), h.headers.get("x-goog-api-key"))
         kind = path.rsplit("/v1/", 1)[-1]
+        model, _, verb = kind.removeprefix("models/").partition(":")  # as Gemini has it
         took, gave = len(raw) // 4, 20
         with seat.lock:
             n = len(seat.asked)
@@ -80,9 +81,9 @@ class Answer:
         calls = tool is not None and (seat.endless or not self.seen(body))
         if seat.endless:
             self.command += f" # {n}"  # some end by themselves what repeats itself
-        frames, answer = {"chat/completions": self.chat, "responses": self.responses, "messages": self.messages}[kind](
-            body["model"], tool if calls else None, took, gave)
-        if not body.get("stream"):
+        frames, answer = {"chat/completions": self.chat, "responses": self.responses, "messages": self.messages}.get(kind, self.gemini)(
+            model if verb else body["model"], tool if calls else None, took, gave)
+        if not body.get("stream") and verb != "streamGenerateContent":
             return self.whole(200, answer)
         h.send_response(200)
         h.send_header("Content-Type", "text/event-stream")
@@ -109,6 +110,7 @@ class Answer:
     def tools(body):
         for t in body.get("tools") or []:
             yield t.get("function", {}).get("name") or t.get("name")
+            yield from (f["name"] for f in t.get("functionDeclarations") or [])
 
     @staticmethod
     def seen(body):
@@ -117,6 +119,8 @@ class Answer:
             if m.get("role") == "tool" or any(isinstance(p, dict) and p.get("type") == "tool_result" for p in
                                               (m["content"] if isinstance(m.get("content"), list) else [])):
                 return True
+        if any("functionResponse" in p for c in body.get("contents") or [] for p in c["parts"]):
+            return True
         inputs = body.get("input")
         return any(i.get("type") in ("function_call_output", "custom_tool_call_output") for i in (inputs if isinstance(inputs, list) else []))
 
@@ -170,3 +174,12 @@ class Answer:
                   ("message_delta", {"delta": {"stop_reason": end, "stop_sequence": None}, "usage": {"output_tokens": gave}}), ("message_stop", {})]
         return ([f"event: {n}\ndata: " + json.dumps({"type": n, **d}) + "\n\n" for n, d in events],
                 {**message, "content": [block], "stop_reason": end, "usage": {"input_tokens": took, "output_tokens": gave}})
+
+    def gemini(self, model, tool, took, gave):
+        part = {"functionCall": {"id": "call_1", "name": tool, "args": SHELLS[tool](self.command)}} if tool else {"text": "Mended."}
+        said = lambda *parts, **more: [{"index": 0, "content": {"role": "model", "parts": list(parts)}, **more}]
+        usage = {"promptTokenCount": took, "candidatesTokenCount": gave - 5, "thoughtsTokenCount": 5, "cachedContentTokenCount": 1, "totalTokenCount": took + gave}
+        head = {"modelVersion": model, "responseId": "r1"}
+        events = [{**head, "candidates": said({"text": "Let me see.", "thought": True}), "usageMetadata": {"promptTokenCount": took, "thoughtsTokenCount": 5}},
+                  {**head, "candidates": said({**part, "thoughtSignature": "c2ln"})}, {**head, "candidates": said(finishReason="STOP"), "usageMetadata": usage}]
+        return ["data: " + json.dumps(e) + "\r\n\r\n" for e in events], {**head, "candidates": said(part, finishReason="STOP"), "usageMetadata": usage}

@@ -129,6 +129,21 @@ answer(m, stopReason="end_turn")
           [("file a.py\n-one\n\\ no newline at its end\n+two\n\\ no newline at its end\n", "modify")], seen("approval.requested"))
 
 
+def titles():
+    """Gemini CLI says what it would execute in the title alone, and nobody else may."""
+    gemini = {"toolCallId": "t1", "status": "pending", "title": "rm -rf build", "kind": "execute", "content": [
+        {"type": "content", "content": {"type": "text", "text": "[in /x] (a harmless\nstep)"}}]}
+    shown = 'rm -rf build\n{"type":"text","text":"[in /x] (a harmless\\nstep)"}\n'
+    for dialect, change, want in (("acp-gemini", {}, [shown]), ("acp", {}, []), ("acp-gemini", {"kind": "other"}, []), ("acp-gemini", {"kind": "fetch"}, []),
+                                  ("acp-gemini", {"title": ""}, []), ("acp-gemini", {"status": "completed"}, []),
+                                  ("acp-gemini", {"rawInput": {"command": "ls"}}, ['ls\n'])):
+        Gateway.answers = ["allow_once"]
+        _, claim, _, err = run(dialect, ACP + f"m = meet()\nsaid = ask({dict(gemini, **change)!r})\n"
+                               "update(sessionUpdate='agent_message_chunk', content={'type': 'text', 'text': json.dumps(said)})\nanswer(m, stopReason='end_turn')\n")
+        check(f"a title of {dialect} with {change}", [q["preview"] for q in seen("approval.requested")] == want and
+              json.loads(claim["summary"])["optionId"] == ("go" if want else "stay"), (claim, seen("approval.requested"), err))
+
+
 def shown_is_done():
     """What was said of a call before does not stand for a question that says something else, or more than can be shown."""
     before = "m = meet()\nupdate(sessionUpdate='tool_call', toolCallId='t1', kind='execute', rawInput={'command': 'ls'})\n"
@@ -195,6 +210,11 @@ SPEAKERS = {
                  {"type": "tool.execution_complete", "data": {"toolCallId": "i1", "success": True, "result": "a.py"}},
                  {"type": "assistant.message", "data": {"content": "Mended."}}],
                 {"type": "result", "exitCode": 0}, {"type": "result", "exitCode": 1}),
+    "gemini": ([{"type": "init", "session_id": "s", "model": "m"}, {"type": "message", "role": "user", "content": "Mend it"},
+                {"type": "tool_use", "tool_name": "run_shell_command", "tool_id": "i1", "parameters": {"command": "ls"}},
+                {"type": "tool_result", "tool_id": "i1", "status": "success", "output": "a.py"},
+                {"type": "message", "role": "assistant", "content": "Men", "delta": True}, {"type": "message", "role": "assistant", "content": "ded.", "delta": True}],
+               {"type": "result", "status": "success", "stats": {}}, {"type": "result", "status": "error", "error": {"type": "x", "message": "no budget"}}),
 }
 
 
@@ -265,4 +285,4 @@ def use():
         check(f"wrong use: {words}", r.returncode == 2 and "usage" in r.stderr, r)
 
 
-sys.exit(finish((acp_course, acp_ends, questions, nothing_shown, shown_is_done, options, stopped, speakers, unheard, both_at_once, whose, use)))
+sys.exit(finish((acp_course, acp_ends, questions, nothing_shown, titles, shown_is_done, options, stopped, speakers, unheard, both_at_once, whose, use)))
