@@ -3,10 +3,13 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gen/store_msg.h"
 #include "lib/num.h"
+#include "lib/own.h"
 #include "lib/place.h"
 #include "lib/secret.h"
 
@@ -74,6 +77,41 @@ enum err admin_token(struct ask *a, const char *tenant, enum principal_kind kind
 		e = tell(fd, text);
 	wipe(text, sizeof text);
 	return e;
+}
+
+bool admin_token_take(const char *tenant, const char *label, uint32_t days, struct secret *token)
+{
+	char text[PRINCIPAL_TOKEN_LEN + 2] = "";
+	own_fd int fd = memfd_create("token", MFD_CLOEXEC);
+	struct ask *a = admin_open();
+	enum err e = fd < 0 ? ERR_INTERNAL_ERROR : admin_token(a, tenant, PRINCIPAL_API, label, 0, days, fd);
+
+	if (e != ERR_OK)
+		return admin_failed(a, e) == 0;
+	ask_free(a);
+	bool ok =
+	    pread(fd, text, sizeof text - 1, 0) > PRINCIPAL_TOKEN_LEN && secret_set(token, text, PRINCIPAL_TOKEN_LEN);
+	wipe(text, sizeof text);
+	return ok;
+}
+
+void admin_token_drop(const char *tenant, struct secret *token)
+{
+	char id[PRINCIPAL_ID_LEN + 1];
+	uint8_t hash[32];
+	enum principal_kind kind;
+	struct st_ok ok;
+
+	if (token->n == 0 || principal_parse((const char *)token->p, token->n, &kind, id, hash) != ERR_OK)
+		return;
+	struct ask *a = admin_open();
+	enum err e =
+	    st_call_token_revoke(a, &(struct st_token_revoke){.tenant = tenant, .token_id = id}, NULL, &ok, NULL);
+	if (e != ERR_OK)
+		admin_failed(a, e);
+	else
+		ask_free(a);
+	secret_wipe(token);
 }
 
 enum err admin_token_next(struct ask *a, const char *tenant, const char *id, uint32_t days, int fd)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/agent.h"
+#include "cli/agent_test.h"
 #include "cli/cli.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -199,11 +200,10 @@ static int do_install(const char *name, const char *folder, const char *registry
 				at.folder);
 		}
 		if (at.there && make_profile(&l, &at)) {
-			fprintf(
-			    stderr,
-			    "next: \"systemctl reload pinfold\", then \"pinfold run --agent %s ...\"; a tenant with "
-			    "a list of agents must have it there\n",
-			    l.name);
+			fprintf(stderr,
+				"next: \"systemctl reload pinfold\", \"pinfold agent test %s\", then \"pinfold run "
+				"--agent %s ...\"; a tenant with a list of agents must have it there\n",
+				l.name, l.name);
 			status = EXIT_COMPLETED;
 			if (strncmp(folder, "/usr/", 5) != 0)
 				say_wrong(folder, "is not below /usr: sandboxes do not show it, and runs of this agent "
@@ -287,6 +287,22 @@ static int do_list(const struct cli *cli, const char *folder)
 	return fflush(stdout) == 0 ? EXIT_COMPLETED : EXIT_FAILED;
 }
 
+/* Whatever profile the configuration has may be tested, also one that nobody installed by a lock. */
+static int do_test(struct cli *cli, const char *name, const char *folder)
+{
+	char path[PATH_MAX], hint[PATH_MAX + 200] = "profiles.d has those that there are";
+	struct agent_lock l;
+
+	snprintf(path, sizeof path, "%s/agents/%s.lock", place_dir(PLACE_DATA), name);
+	if (id_valid(name) && access(path, F_OK) == 0 && agent_lock_read(&l, name)) {
+		struct installed at = installed(&l, folder);
+		snprintf(hint, sizeof hint, "%s \"pinfold agent install %s\" makes it",
+			 at.there ? "it is installed, but its profile is gone;" : "it is not installed;", l.name);
+		agent_lock_free(&l);
+	}
+	return agent_test(cli, name, hint);
+}
+
 int cmd_agent(struct cli *cli, int argc, char **argv)
 {
 	const char *folder = AGENTS_FOLDER, *registry = NULL, *name = NULL, *verb = argc > 1 ? argv[1] : "";
@@ -304,13 +320,15 @@ int cmd_agent(struct cli *cli, int argc, char **argv)
 	}
 	if (strcmp(verb, "list") == 0 && name == NULL)
 		return do_list(cli, folder);
-	bool install = strcmp(verb, "install") == 0;
-	if (name == NULL || (!install && strcmp(verb, "remove") != 0))
-		return usage("agent list, agent install NAME or agent remove NAME");
+	bool install = strcmp(verb, "install") == 0, test = strcmp(verb, "test") == 0;
+	if (name == NULL || (!install && !test && strcmp(verb, "remove") != 0))
+		return usage("agent list, agent install NAME, agent remove NAME or agent test NAME");
 	if (geteuid() != 0) {
 		say_wrong("agent", "only root may: every sandbox runs what is installed there");
 		return EXIT_FAILED;
 	}
+	if (test)
+		return do_test(cli, name, folder);
 	umask(022); /* every sandbox is to read it */
 	return install ? do_install(name, folder, registry_of(registry)) : do_remove(name, folder);
 }

@@ -22,39 +22,12 @@ static const char *const ends[] = {"unknown", "held", "OPEN", "skipped"};
 /* A token of each tenant for as long as this takes. */
 static bool take_token(struct suite *s, enum attack_who who)
 {
-	char text[PRINCIPAL_TOKEN_LEN + 2] = "";
-	own_fd int fd = memfd_create("token", MFD_CLOEXEC);
-	struct ask *a = admin_open();
-	enum err e =
-	    fd < 0 ? ERR_INTERNAL_ERROR : admin_token(a, tenants[who], PRINCIPAL_API, "pinfold attack", 0, 0, fd);
-
-	if (e != ERR_OK)
-		return admin_failed(a, e) == 0;
-	ask_free(a);
-	bool ok = pread(fd, text, sizeof text - 1, 0) > PRINCIPAL_TOKEN_LEN &&
-		  secret_set(&s->token[who], text, PRINCIPAL_TOKEN_LEN);
-	wipe(text, sizeof text);
-	return ok;
+	return admin_token_take(tenants[who], "pinfold attack", 0, &s->token[who]);
 }
 
 static void drop_token(struct suite *s, enum attack_who who)
 {
-	char id[PRINCIPAL_ID_LEN + 1];
-	uint8_t hash[32];
-	enum principal_kind kind;
-	struct st_ok ok;
-
-	if (s->token[who].n == 0 ||
-	    principal_parse((const char *)s->token[who].p, s->token[who].n, &kind, id, hash) != ERR_OK)
-		return;
-	struct ask *a = admin_open();
-	enum err e =
-	    st_call_token_revoke(a, &(struct st_token_revoke){.tenant = tenants[who], .token_id = id}, NULL, &ok, NULL);
-	if (e != ERR_OK)
-		admin_failed(a, e);
-	else
-		ask_free(a);
-	secret_wipe(&s->token[who]);
+	admin_token_drop(tenants[who], &s->token[who]);
 }
 
 /* What was left of runs whose attacks held; of the others something may be learnt. */

@@ -247,7 +247,10 @@ const struct doctor_check doctor_conf[] = {
     {"config.modes", "files and folders of the configuration are root's, and the parser can read them",
      "chown root and chmod go-w what is named", modes},
     {"config.agents", "the program of each agent profile is there",
-     "install the program, or correct command in profiles.d/*.conf", agents},
+     "install the program (pinfold agent install NAME), or correct command in profiles.d/*.conf; pinfold agent test "
+     "NAME "
+     "then tries it",
+     agents},
     {"ids.roles", "each process has a user of its own, none is root, nobody or a box's",
      "give each role of \"users\" in pinfold.conf a user of its own", roles},
     {"ids.range", "no user, group or subordinate id is among those of boxes",

@@ -45,8 +45,8 @@ static const struct command commands[] = {
      "pair browsers and tools that may answer agents' questions, list and revoke them (root)", cmd_device},
     {"agent",
      "list\n       pinfold agent install [--registry URL] [--folder DIR] NAME\n       pinfold agent remove [--folder "
-     "DIR] NAME",
-     "install agents that npm distributes, each at a locked version (root)", cmd_agent},
+     "DIR] NAME\n       pinfold agent test [--json] NAME",
+     "install agents that npm distributes, each at a locked version, and try them (root)", cmd_agent},
     {"metrics", "", "the service's figures as Prometheus text (root)", cmd_metrics},
     {"audit", "verify [FILE...]\n       pinfold audit tail [-n N] [-f]", "check the audit log, or show its end (root)",
      cmd_audit},

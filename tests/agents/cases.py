@@ -1,6 +1,6 @@
 """What is tried with each agent. A case is a function of the stage and an agent's name; a row of AGENTS says what an agent is, and leaves out the
 cases that it cannot have. Within an agent one case follows another, and each has the agent's provider for itself."""
-import json, shlex, shutil, threading
+import json, os, shlex, shutil, threading
 from dataclasses import dataclass
 
 from patience import PATIENCE, wait_for
@@ -70,6 +70,25 @@ def mends(stage, name):
     kinds = [json.loads(l)["event_type"] for l in events.splitlines()]
     stage.check(f"{name}: people see what it does", "tool.call" in kinds and "message.text" in kinds, kinds)
     stage.check(f"{name}: no key is anywhere", key_of(name) not in transcript + events + json.dumps(v))
+
+
+def below(folder):
+    """Every file there, and what is in it."""
+    return {f"{d}/{f}": open(f"{d}/{f}", "rb").read() for d, _, files in os.walk(folder) for f in files}
+
+
+@case
+def tested(stage, name):
+    """pinfold agent test: for whoever has the package alone; and nothing of it is left."""
+    with stage.lock:  # one at a time, and it reads the configuration anew
+        before = below(stage.root + "/etc/pinfold")
+        r = stage.command("agent", "test", "--json", name)
+        after = below(stage.root + "/etc/pinfold")
+    said = json.loads(r.stdout or "{}")
+    stage.check(f"pinfold agent test {name}", r.returncode == 0 and said.get("ok") is True and len(said["seen"]) == 8 and all(s["ok"] for s in said["seen"]), (r.stdout, r.stderr))
+    streams = next((s["detail"] for s in said.get("seen", []) if s["id"] == "calls"), "")
+    stage.check(f"pinfold agent test {name}: by streams", " 0 of them streams" not in streams, streams)
+    stage.check(f"pinfold agent test {name}: it leaves nothing", before == after, sorted(set(before) ^ set(after)))
 
 
 @case

@@ -99,7 +99,7 @@ tenant "{name}" {{
 
     # What an operator does.
     def command(self, *words):
-        return subprocess.run([self.cli, *words], env=self.operator, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10 * PATIENCE)
+        return subprocess.run([self.cli, *words], env={**self.operator, "PINFOLD_URL": self.url}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10 * PATIENCE)
 
     def operate(self, *words):
         r = self.command(*words)

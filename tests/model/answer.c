@@ -1,21 +1,13 @@
 /*
- * Sends an answer of a scenario. Besides a message (scenario.c) an answer may hold:
- *   status N            instead of 200
- *   body TEXT           instead of the message, byte for byte
- *   hex TEXT            the same, in hexadecimal: bytes that a scenario's text cannot hold
- *   body_size N         a valid JSON body of about N bytes
- *   type TEXT           content type instead of application/json; "" sends none
- *   length N            Content-Length instead of the true one; -1 sends none
- *   location TEXT       a Location header
- *   headers {NAME:TEXT} further headers
- *   delay_ms N          silence before the answer
- *   byte_ms N           the body one byte at a time, N ms apart
- *   cut N               close after N bytes of the body
- *   chunked true        chunked coding; endless true: chunks that never end
- *   gzip true           the body gzip coded, unasked
- *   garbage N           N bytes that are no HTTP, then close
- *   hang true           no answer at all until the client goes
- *   close true          close without an answer
+ * Sends an answer of a scenario, as a stream where the request wants one. Besides a message (scenario.c) an answer may
+ * hold: status N            instead of 200 body TEXT           instead of the message, byte for byte hex TEXT the same,
+ * in hexadecimal: bytes that a scenario's text cannot hold body_size N         a valid JSON body of about N bytes type
+ * TEXT           content type instead of application/json; "" sends none length N            Content-Length instead of
+ * the true one; -1 sends none location TEXT       a Location header headers {NAME:TEXT} further headers delay_ms N
+ * silence before the answer byte_ms N           the body one byte at a time, N ms apart cut N               close after
+ * N bytes of the body chunked true        chunked coding; endless true: chunks that never end gzip true           the
+ * body gzip coded, unasked garbage N           N bytes that are no HTTP, then close hang true           no answer at
+ * all until the client goes close true          close without an answer
  */
 #include "lib/secret.h"
 #include "tests/model/model.h"
@@ -202,8 +194,11 @@ static void add_hex(struct buf *b, const char *s)
 		buf_addc(b, (char)byte);
 }
 
-bool answer_send(struct peer *p, const struct scenario *s, const struct json *answer, enum dialect d, unsigned nth)
+bool answer_send(struct peer *p, const struct scenario *s, const struct json *answer, const struct conversation *c)
 {
+	enum dialect d = c->dialect;
+	unsigned nth = c->nth;
+	bool made = false; /* a message of ours, which may be streamed */
 	struct buf head own_buf = {0}, body own_buf = {0}, coded own_buf = {0};
 	const char *type = string(answer, "type"), *location = string(answer, "location"),
 		   *raw = string(answer, "body"), *coded_raw = string(answer, "hex");
@@ -233,10 +228,15 @@ bool answer_send(struct peer *p, const struct scenario *s, const struct json *an
 		for (int64_t i = 0; i < size; i++)
 			buf_addc(&body, 'a');
 		buf_adds(&body, "\"}");
-	} else if (d != DIALECT_CHAT)
-		dialect_put(&body, d, s, answer, nth);
-	else
-		put_message(&body, s, answer, nth);
+	} else {
+		made = d != DIALECT_COUNT && flag(c->body, "stream");
+		if (d != DIALECT_CHAT)
+			dialect_put(&body, d, s, answer, nth);
+		else
+			put_message(&body, s, answer, nth);
+	}
+	if (made && !buf_failed(&body) && number(answer, "status", 200) == 200)
+		return stream_send(p, d, &body);
 	if (flag(answer, "gzip")) {
 		put_gzip(&coded, body.p, body.n);
 		buf_reset(&body);

@@ -65,6 +65,22 @@ unsigned dialect_turns(enum dialect d, const struct json *body)
 	return turns;
 }
 
+unsigned dialect_results(enum dialect d, const struct json *body)
+{
+	const struct json *said = json_get(body, d == DIALECT_RESPONSES ? "input" : "messages");
+	unsigned n = 0;
+
+	for (const struct json *m = said && said->type == JSON_ARRAY ? said->child : NULL; m; m = m->next) {
+		const char *role = string(m, "role"), *type = string(m, "type");
+		const struct json *content = json_get(m, "content");
+		n += (role && strcmp(role, "tool") == 0) || (type && ends_with(type, "_call_output"));
+		for (const struct json *p = content && content->type == JSON_ARRAY ? content->child : NULL; p;
+		     p = p->next)
+			n += string(p, "type") && strcmp(string(p, "type"), "tool_result") == 0;
+	}
+	return n;
+}
+
 static void arguments(struct jw *w, const struct json *tool, bool as_text)
 {
 	const struct json *a = json_get(tool, "arguments");

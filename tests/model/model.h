@@ -36,8 +36,9 @@ enum dialect { DIALECT_CHAT, DIALECT_RESPONSES, DIALECT_MESSAGES, DIALECT_COUNT,
 struct conversation {
 	enum dialect dialect;
 	const struct json *body;
-	unsigned turn; /* assistant messages so far */
-	unsigned nth;  /* chat requests since start, this one included */
+	unsigned turn;    /* assistant messages so far */
+	unsigned results; /* what tools gave back so far */
+	unsigned nth;     /* chat requests since start, this one included */
 };
 
 struct scenario {
@@ -66,11 +67,19 @@ bool dialect_of(const char *path, enum dialect *d);
 const char *dialect_says(enum dialect d);
 /* How often the model spoke so far. */
 unsigned dialect_turns(enum dialect d, const struct json *body);
+/* How many results of tools it was given so far. */
+unsigned dialect_results(enum dialect d, const struct json *body);
 /* The answer object's message, in any format but chat. */
 void dialect_put(struct buf *b, enum dialect d, const struct scenario *s, const struct json *answer, unsigned nth);
 
-/* Sends what the answer object says, lies included. False: close the connection. */
-bool answer_send(struct peer *p, const struct scenario *s, const struct json *answer, enum dialect d, unsigned nth);
+/* Sends what the answer object says, lies included; a message as a stream where the request wants one. False: close the
+ * connection. */
+bool answer_send(struct peer *p, const struct scenario *s, const struct json *answer, const struct conversation *c);
+/* stream.c: sends a whole message as its format's stream. */
+bool stream_send(struct peer *p, enum dialect d, const struct buf *whole);
+/* shell.c: an answer that names a command ("shell"), as one that calls the tool for it of this request (of size bytes);
+ * any other as it is. In the arena. */
+const struct json *shell_answer(struct arena *a, const struct json *answer, const struct json *body, size_t size);
 /* Sends a plain JSON answer. */
 bool answer_json(struct peer *p, unsigned status, const char *body);
 
@@ -78,5 +87,5 @@ bool answer_json(struct peer *p, unsigned status, const char *body);
  * Ends the program on failure. */
 void cert_make(const char *dir, const char *name);
 
-extern const char scenario_repair[];
+extern const char scenario_repair[], scenario_agent[];
 #endif

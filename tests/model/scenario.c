@@ -9,11 +9,13 @@
  *   last       a text that the last message of the request contains
  *   turn       number of assistant messages in the request (0 for the first call of a conversation)
  *   turn_from  the same, or more
+ *   results    number of results of tools in the request
  *   nth        number of this chat request since the start of the program, from 1
  *   nth_from   the same, or more
  * An answer is a message ("content", "tools": [{"name", "arguments"}], "usage": {"prompt", "completion"},
- * "finish_reason"), or a lie on the wire: see answer.c. "arguments" that is a string is sent as it is,
- * anything else as JSON text. A request that no rule matches is answered by 500.
+ * "finish_reason"), a command for the agent's own shell tool ("shell", "content": shell.c), or a lie on the wire: see
+ * answer.c. "arguments" that is a string is sent as it is, anything else as JSON text. A request that no rule matches
+ * is answered by 500.
  */
 #include "lib/die.h"
 #include "lib/num.h"
@@ -35,9 +37,16 @@ const char scenario_repair[] =
     "{\"answer\":{\"tools\":[{\"name\":\"finish\",\"arguments\":{\"summary\":"
     "\"add() subtracted its arguments; it adds them now and the tests pass.\",\"success\":true}}]}}]}";
 
+/* For "pinfold agent test": whoever has a tool for commands runs what the sample brings for it (cli/agent_test.c), by a
+ * command that no agent has a reason to refuse. */
+const char scenario_agent[] = "{\"model\":\"scripted-1\",\"rules\":["
+			      "{\"when\":{\"results\":0},\"answer\":{\"content\":\"The sum subtracts; it has to "
+			      "add.\",\"shell\":\"sh mend.sh\"}},"
+			      "{\"answer\":{\"content\":\"Mended: it adds now.\",\"by_size\":true}}]}";
+
 static const struct {
 	const char *name, *text;
-} built_in[] = {{"repair", scenario_repair}};
+} built_in[] = {{"repair", scenario_repair}, {"agent", scenario_agent}};
 
 void scenario_load(struct scenario *s, const char *file_or_name)
 {
@@ -114,6 +123,8 @@ static bool holds(const struct json *cond, const struct conversation *c)
 		return false;
 	if (strcmp(cond->key, "turn") == 0)
 		return c->turn == n;
+	if (strcmp(cond->key, "results") == 0)
+		return c->results == n;
 	if (strcmp(cond->key, "turn_from") == 0)
 		return c->turn >= n;
 	if (strcmp(cond->key, "nth") == 0)

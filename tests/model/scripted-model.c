@@ -3,11 +3,12 @@
  * AI in it. The quickstart uses it where no real provider is configured; tests use it to lie on the wire.
  *
  *   pinfold-scripted-model --listen 127.0.0.1:PORT [--self-signed DIR | --tls-cert F --tls-key F]
- *                          [--scenario FILE|repair] [--log FILE] [--expect-key-env NAME] [--cert-name NAME]
+ *                          [--scenario FILE|repair|agent] [--log FILE|-N] [--expect-key-env NAME] [--cert-name NAME]
  *
  * PORT 0 takes any; the line "listening PORT" on standard output says which. --self-signed makes (or reuses)
  * DIR/ca.pem, cert.pem and key.pem, valid for localhost and 127.0.0.1, or for NAME only with --cert-name.
- * --log appends one JSON line a request: n method path headers authorization_sha256 key_match body_size body.
+ * --log (-N: to the descriptor N, that it was started with) appends one JSON line a request: n method path headers
+ * authorization_sha256 key_match usage body_size body.
  * --expect-key-env answers 401 unless the bearer key, or x-api-key, is the value of that environment variable.
  * Serves POST .../chat/completions, .../responses, .../messages, .../messages/count_tokens and GET .../models;
  * scenario.c and answer.c describe scenario files.
@@ -42,7 +43,9 @@ struct visit {
 	int fd;
 };
 
-static void log_request(struct app *app, const struct http_request *rq, unsigned n, bool key_match)
+/* usage: what the answer says that it cost, or NULL. */
+static void log_request(struct app *app, const struct http_request *rq, unsigned n, bool key_match,
+			const struct json *usage)
 {
 	struct buf b own_buf = {0};
 	struct jw w;
@@ -72,6 +75,10 @@ static void log_request(struct app *app, const struct http_request *rq, unsigned
 		jw_kstr(&w, "version", rq->version);
 	if (rq->beta)
 		jw_kstr(&w, "beta", rq->beta);
+	if (usage) {
+		jw_key(&w, "usage");
+		jw_json(&w, usage);
+	}
 	jw_kint(&w, "body_size", (int64_t)rq->body_len);
 	jw_key(&w, "body");
 	jw_strn(&w, rq->body, rq->body_len);
@@ -95,28 +102,39 @@ static bool serve(struct app *app, struct peer *p, struct http_request *rq)
 	bool match = !app->expected || (rq->authorization && strcmp(rq->authorization, app->expected) == 0) ||
 		     (rq->api_key && strcmp(rq->api_key, app->expected + strlen("Bearer ")) == 0);
 	enum dialect d = DIALECT_CHAT;
+	const struct json *body = NULL, *answer = NULL;
+	struct json_fault fault = {0};
 
-	log_request(app, rq, n, match);
+	bool asks = match && strcmp(rq->method, "POST") == 0 && dialect_of(rq->path, &d);
+	if (asks)
+		body = json_parse(&rq->arena, rq->body, rq->body_len, JSON_DEPTH_MODEL, 100000, &fault);
+	bool object = body && body->type == JSON_OBJECT;
+	struct conversation c = {.dialect = d, .body = body};
+	if (object) {
+		c.turn = dialect_turns(d, body);
+		c.results = dialect_results(d, body);
+		c.nth = atomic_fetch_add(&app->chats, 1) + 1;
+		answer = scenario_choose(&app->scenario, &c);
+		if (answer && answer->type == JSON_OBJECT)
+			answer = shell_answer(&rq->arena, answer, body, rq->body_len);
+	}
+	log_request(app, rq, n, match, json_get(answer, "usage"));
 	if (!match)
 		return answer_json(p, 401,
 				   "{\"error\":{\"message\":\"wrong key\",\"type\":\"invalid_request_error\"}}");
 	if (strcmp(rq->method, "GET") == 0 && ends_with(rq->path, "/models")) {
-		char body[400];
-		snprintf(body, sizeof body, "{\"object\":\"list\",\"data\":[{\"id\":\"%.200s\",\"object\":\"model\"}]}",
+		char list[400];
+		snprintf(list, sizeof list, "{\"object\":\"list\",\"data\":[{\"id\":\"%.200s\",\"object\":\"model\"}]}",
 			 app->scenario.model);
-		return answer_json(p, 200, body);
+		return answer_json(p, 200, list);
 	}
-	if (strcmp(rq->method, "POST") != 0 || !dialect_of(rq->path, &d))
+	if (!asks)
 		return answer_json(p, 404, "{\"error\":{\"message\":\"no such address\"}}");
-	struct json_fault fault = {0};
-	const struct json *body = json_parse(&rq->arena, rq->body, rq->body_len, JSON_DEPTH_MODEL, 100000, &fault);
-	if (!body || body->type != JSON_OBJECT)
+	if (!object)
 		return answer_json(p, 400, "{\"error\":{\"message\":\"the body is no JSON object\"}}");
-	struct conversation c = {d, body, dialect_turns(d, body), atomic_fetch_add(&app->chats, 1) + 1};
-	const struct json *answer = scenario_choose(&app->scenario, &c);
 	if (!answer || answer->type != JSON_OBJECT)
 		return answer_json(p, 500, "{\"error\":{\"message\":\"no rule of the scenario matches\"}}");
-	return answer_send(p, &app->scenario, answer, d, c.nth);
+	return answer_send(p, &app->scenario, answer, &c);
 }
 
 static void *visit_main(void *arg)
@@ -233,7 +251,8 @@ int main(int argc, char **argv)
 			name = optarg;
 			break;
 		case 'L':
-			app.log_fd = open(optarg, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+			app.log_fd = *optarg == '-' ? atoi(optarg + 1)
+						    : open(optarg, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 			if (app.log_fd < 0)
 				fatal("cannot write %s: %m", optarg);
 			break;
@@ -246,12 +265,12 @@ int main(int argc, char **argv)
 			break;
 		}
 		default:
-			fputs(
-			    "usage: pinfold-scripted-model --listen ADDRESS:PORT [--self-signed DIR | --tls-cert F "
-			    "--tls-key F]\n"
-			    "       [--scenario FILE|repair] [--log FILE] [--expect-key-env NAME] [--cert-name NAME]\n"
-			    "Scripted model: canned answers, no AI.\n",
-			    c == 'h' ? stdout : stderr);
+			fputs("usage: pinfold-scripted-model --listen ADDRESS:PORT [--self-signed DIR | --tls-cert F "
+			      "--tls-key F]\n"
+			      "       [--scenario FILE|repair|agent] [--log FILE|-N] [--expect-key-env NAME] "
+			      "[--cert-name NAME]\n"
+			      "Scripted model: canned answers, no AI.\n",
+			      c == 'h' ? stdout : stderr);
 			return c == 'h' ? 0 : 2;
 		}
 	}
