@@ -108,10 +108,10 @@ static enum err map(struct tree *t, int fd)
 /* As bundle_next: 1 a frame, 0 the end, -1 malformed. */
 static int next_frame(const struct tree *t, size_t *at, const uint8_t **frame, size_t *n)
 {
-	const uint8_t *p = (const uint8_t *)t->bundle + *at;
 	size_t left = t->bundle_n - *at;
 	if (left == 0)
 		return 0;
+	const uint8_t *p = (const uint8_t *)t->bundle + *at;
 	if (left < 4)
 		return -1;
 	*n = (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];

@@ -223,23 +223,52 @@ int stage_stop(struct stage *s, int sig)
 	return status;
 }
 
-const char *stage_run(struct stage *s, const char *tenant)
+static void send_source(struct stage *s, const char *tenant, const char *archive, uint8_t sha256[32])
+{
+	struct st_ok ok;
+	struct st_source_stored stored;
+	size_t n = strlen(archive);
+	struct st_source_begin begin = {.tenant = tenant, .most = 1000000};
+	struct st_source_part part = {.tenant = tenant, .data = {(const uint8_t *)archive, (uint32_t)n}};
+	struct st_source_end end = {.tenant = tenant, .bytes = n, .by = "tests"};
+	assert_int_equal(RIG_AS(RIG_FCGI, st_call_source_begin(s->fcgi, &begin, NULL, &ok, NULL)), ERR_OK);
+	assert_int_equal(RIG_AS(RIG_FCGI, st_call_source_part(s->fcgi, &part, NULL, &ok, NULL)), ERR_OK);
+	assert_int_equal(RIG_AS(RIG_FCGI, st_call_source_end(s->fcgi, &end, NULL, &stored, NULL)), ERR_OK);
+	memcpy(sha256, stored.sha256.p, 32);
+}
+
+static const char *new_run(struct stage *s, const char *tenant, const char *archive)
 {
 	static char run[64][64];
 	static unsigned slot;
 	static const struct given files[] = {{"a.py", "one\ntwo\n"}, {"b.py", "bee\n"}};
 	char *id = run[slot++ % 64];
+	uint8_t sha256[32];
 	struct st_run_state state;
 	snprintf(id, 64, "%s-%u", tenant, ++s->serial);
 	own_fd int upload = bundle_new("upload");
 	own_fd int request = rig_memfd(request_text, strlen(request_text));
 	bundles_sources(upload, files, 2);
 	struct st_run_create m = rig_run(tenant, id);
+	if (archive != NULL) {
+		send_source(s, tenant, archive, sha256);
+		m.source = (struct wire_bytes){sha256, sizeof sha256};
+	}
 	m.wall_seconds = s->run_wall_seconds != 0 ? s->run_wall_seconds : m.wall_seconds;
 	m.approval_wait_seconds = s->run_wait_seconds != 0 ? s->run_wait_seconds : m.approval_wait_seconds;
 	int fds[] = {request, upload};
 	assert_int_equal(RIG_AS(RIG_FCGI, st_call_run_create(s->fcgi, &m, fds, &state, NULL)), ERR_OK);
 	return id;
+}
+
+const char *stage_run(struct stage *s, const char *tenant)
+{
+	return new_run(s, tenant, NULL);
+}
+
+const char *stage_archive_run(struct stage *s, const char *tenant, const char *archive)
+{
+	return new_run(s, tenant, archive);
 }
 
 void stage_cancel(struct stage *s, const char *tenant, const char *run)
@@ -264,6 +293,9 @@ struct order stage_order(struct stage *s)
 		snprintf(o.tenant, sizeof o.tenant, "%s", spawn.tenant);
 		o.kind = spawn.kind;
 		o.wall_seconds = spawn.wall_seconds;
+		o.workspace_inodes = spawn.workspace_inodes;
+		o.workspace_bytes = spawn.workspace_bytes;
+		o.memory_bytes = spawn.memory_bytes;
 		o.upload = fds[0];
 		o.result = fds[1];
 	} else if (o.number == SBX_PAUSE) {

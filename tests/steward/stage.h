@@ -36,7 +36,8 @@ struct order {
 	uint16_t number; /* SBX_SPAWN, SBX_KILL or SBX_PAUSE, of a work box */
 	char run[129], tenant[129];
 	uint8_t kind;
-	uint32_t grace_ms, wall_seconds;
+	uint32_t grace_ms, wall_seconds, workspace_inodes;
+	uint64_t workspace_bytes, memory_bytes;
 	bool stands, frozen; /* SBX_PAUSE */
 	int upload, result;  /* -1 but with SPAWN; the caller closes (order_end) */
 };
@@ -60,6 +61,8 @@ int stage_stop(struct stage *s, int sig);
 
 /* A new run of this tenant: its id. Files a.py and b.py, allowedPaths a.py, two checks: git and unittest. */
 const char *stage_run(struct stage *s, const char *tenant);
+/* The same of an archive, which is these bytes. */
+const char *stage_archive_run(struct stage *s, const char *tenant, const char *archive);
 void stage_cancel(struct stage *s, const char *tenant, const char *run);
 /* The next order; fails the test if none comes. */
 struct order stage_order(struct stage *s);
