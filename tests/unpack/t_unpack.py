@@ -150,6 +150,8 @@ for kind, which in ((tarfile.SYMTYPE, "link"), (tarfile.LNKTYPE, "hard link"), (
                     (tarfile.BLKTYPE, "block device"), (tarfile.FIFOTYPE, "fifo")):
     for to in ("/etc/passwd", "../../x", "ok"):
         refuses(f"{which} to {to}", tar(entry("ok"), entry("n", b"", kind, linkname=to)), "source_entry_refused n")
+refuses("a hard link with a content", tar(entry("ok"))[:1024] + pax([(b"mtime", b"1")]) + block(b"n", 2, b"1", link=b"ok") +
+        padded(b"y\n") + END, "source_entry_refused n")
 refuses("a link as a folder", tar(entry("d", b"", tarfile.SYMTYPE, linkname="/tmp"), entry("d/x")), "source_entry_refused d")
 refuses("GNU sparse", block(b"s", 512, b"S", magic=b"ustar  \0")[:386] + b"%011o\0%011o\0" % (1 << 30, 512) + bytes(73) +
         b"0%011o" % (1 << 31) + bytes(13) + bytes(512) + END, "invalid_archive")
