@@ -67,12 +67,12 @@ static const char *const check_env[] = {
     "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", "TMPDIR=/tmp", "GIT_CONFIG_NOSYSTEM=1",
     "GIT_CONFIG_GLOBAL=/dev/null",       NULL};
 
-/* add -f: an uploaded .gitignore does not keep an uploaded file out of the base. bigFileThreshold: all files go into
- * one pack, of which ten thousand take a second and one name of the workspace. */
+/* add -f: an uploaded .gitignore does not keep an uploaded file out of the base. bigFileThreshold, compression: all
+ * files go as they are into one pack, which is one name of the workspace; ten thousand of them take a second. */
 static const char *const git_steps[][16] = {
     {"/usr/bin/git", "init", "-q", "--template=", "--initial-branch=main", NULL},
     {"/usr/bin/git", "-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c",
-     "core.bigFileThreshold=1", "add", "-A", "-f", ".", NULL},
+     "core.bigFileThreshold=1", "-c", "core.compression=0", "add", "-A", "-f", ".", NULL},
     {"/usr/bin/git", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "commit.gpgSign=false", "commit", "-q",
      "--no-verify", "--allow-empty", "-m", "base", NULL},
 };
