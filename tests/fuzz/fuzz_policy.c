@@ -18,7 +18,6 @@ static void one(const uint8_t *data, size_t size)
 {
 	static uint8_t bytes[] = "a key of thirty-two bytes or more";
 	static const struct secret key = {bytes, sizeof bytes - 1};
-	own_arena struct arena a;
 	struct model_request rq;
 	char field[SCHEMA_FIELD];
 	struct policy_rules rules = {.kind = data[0] & 4 ? POLICY_AGENT : POLICY_PASSTHROUGH,
@@ -35,6 +34,7 @@ static void one(const uint8_t *data, size_t size)
 	int f = (data[0] & 3) + (data[0] & 128 ? 4 : 0);
 	if (f >= FORMAT__COUNT)
 		return;
+	own_arena struct arena a;
 	arena_init(&a, 40000000);
 	const struct json *body = json_parse(&a, data + 1, size - 1, JSON_DEPTH_MODEL, 200000, NULL);
 	if (body == NULL)
