@@ -16,7 +16,7 @@ int talk_status(const char *answer, long n);
 /* A run token of one's own: ".pinfold-run-token", ".pinfold-event-token", ".pinfold-approval-token". False: not there.
  */
 bool talk_token(const char *file, char to[TOKEN_MAX]);
-/* Posts one event whose data is this JSON object. type may be anything. */
+/* Posts one event whose data is this JSON object, with one's token for it where there is one. type may be anything. */
 int talk_event(const char *type, const char *run, const char *sequence, const char *data);
 /* The port of the gateway. */
 int talk_port(void);

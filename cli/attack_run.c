@@ -16,6 +16,7 @@
 
 enum { TRY_SECONDS = 200, PLANT_SECONDS = 40, SHORT_SECONDS = 3, PAUSE_US = 100000 };
 #define ATTACKER "/opt/pinfold/pinfold-attacker"
+#define BRIDGED "attack-bridged"
 
 void attack_note(struct attack_result *r, enum attack_end end, const char *run, const char *fmt, ...)
 {
@@ -42,6 +43,11 @@ static void file(struct jw *w, const char *path, const char *content)
 	jw_close(w, '}');
 }
 
+static bool bridged(const struct attack *a)
+{
+	return strcmp(a->class, "bridge") == 0;
+}
+
 /* Creates a run whose agent does what text says. 0, or an exit status after saying why. */
 static int start(struct suite *s, enum attack_who who, const char *text, const struct attack *plant, unsigned seconds,
 		 char run[ATTACK_RUN])
@@ -57,7 +63,7 @@ static int start(struct suite *s, enum attack_who who, const char *text, const s
 	jw_init(&w, &b);
 	jw_open(&w, '{');
 	jw_kstr(&w, "instruction", "Attack the sandbox.");
-	jw_kstr(&w, "agent", "attack");
+	jw_kstr(&w, "agent", plant != NULL && bridged(plant) ? BRIDGED : "attack");
 	jw_key(&w, "files");
 	jw_open(&w, '[');
 	file(&w, "attack.txt", text);
@@ -333,6 +339,10 @@ int attack_try(struct suite *s)
 	for (size_t i = 0; status == 0 && i < ATTACKS; i++) {
 		if (!s->result[i].wanted || (attacks[i].how != ATTACK_ALONE && attacks[i].how != ATTACK_PLANT))
 			continue;
+		if (bridged(&attacks[i]) && conf_agent(s->conf, BRIDGED) == NULL) {
+			attack_note(&s->result[i], ATTACK_SKIPPED, "", "there is no profile " BRIDGED);
+			continue;
+		}
 		own_buf struct buf b;
 		buf_init(&b, 60000);
 		buf_addf(&b, "mode %s\n", attacks[i].how == ATTACK_PLANT ? "plant" : "try");

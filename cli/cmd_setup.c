@@ -15,6 +15,7 @@
 #include "cli/admin.h"
 #include "cli/cli.h"
 #include "cli/conf_example.h"
+#include "lib/bridged.h"
 #include "lib/digest.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -122,12 +123,19 @@ static bool make_attack(void)
 		     "\tenvironment = {\"PATH=/usr/local/bin:/usr/bin:/bin\", \"HOME=/tmp\", \"LANG=C.UTF-8\",\n"
 		     "\t\t\"PINFOLD_MODEL_ID={model}\", \"PINFOLD_MODEL_GATEWAY_URL={gateway_url}\", "
 		     "\"PINFOLD_RUN_ID={run_id}\"}\n"
-		     "\tmemory_mb = 64\n\tpids = 32\n\tworkspace_mb = 16\n\tworkspace_inodes = 1500\n}\n");
+		     "\tmemory_mb = 64\n\tpids = 32\n\tworkspace_mb = 16\n\tworkspace_inodes = 1500\n}\n"
+		     "# The same behind a bridge, of which it says nothing.\n"
+		     "agent \"attack-bridged\" {\n"
+		     "\tcommand = {\"" BRIDGE_PATH "\", \"opencode\", \"--\", \"/opt/pinfold/pinfold-attacker\"}\n"
+		     "\tenvironment = {\"PATH=/usr/local/bin:/usr/bin:/bin\", \"HOME=/tmp\", \"LANG=C.UTF-8\",\n"
+		     "\t\t\"PINFOLD_MODEL_GATEWAY_URL={gateway_url}\", \"PINFOLD_RUN_ID={run_id}\"}\n"
+		     "\ttoken_delivery = \"wire\"\n}\n");
 	if (!make_text("profiles.d", "attack.conf", &b, NULL))
 		return false;
 	buf_init(&b, 1 << 16);
 	buf_adds(&b, "# Who attacks, and who is attacked. Neither has a token but while \"pinfold attack\" runs.\n"
-		     "tenant \"attack\" {\n\tagent = \"attack\"\n\tmax_queued_runs = 200\n"
+		     "tenant \"attack\" {\n\tagent = \"attack\"\n\tagents = {\"attack-bridged\"}\n"
+		     "\tmax_queued_runs = 200\n"
 		     "\tcheck {\n\t\targv = {\"git\", \"diff\", \"--check\"}\n\t}\n"
 		     "\tcheck {\n\t\targv = {\"/opt/pinfold/pinfold-attacker\", \"check\"}\n\t}\n"
 		     "\tcheck {\n\t\targv = {\"/opt/pinfold/pinfold-attacker\", \"spoil\"}\n\t}\n}\n"

@@ -162,7 +162,10 @@ OPENINGS = [
     ("check results", "checks", [("steward/verdict_checks.c", "	if (!passed)\n", "	if (!passed && nothing)\n")]),
     ("wall time", "runner", [("steward/verdict.c", "	r->agent_ok = m->started && m->status == 0 && !m->timed_out && !m->stopped &&", "	r->agent_ok = m->started || m->stopped ||"),
                              ("steward/verdict.c", "	if (m->timed_out || r->work_timed_out)\n		run_fail", "	if (m == NULL)\n		run_fail")]),
-    ("killing what is left", "runner", [(LAUNCH, "		kill(-1, SIGKILL);\n", "		kill(child, SIGKILL);\n")]),
+    ("killing what is left", "runner", [(LAUNCH, "		kill(-1, SIGKILL);\n", "		kill(p.last, SIGKILL);\n")]),
+    ("the bridge's user", "runner", [("runner/launch.h", "LAUNCH_BRIDGE_UID = 1001", "LAUNCH_BRIDGE_UID = LAUNCH_UID"),
+                                     ("steward/pack.c", "(bridged ? TOKEN_EVENTS : TOKEN_AUDIENCE__COUNT) && !r->agent->token_wire", "(bridged ? TOKEN_AUDIENCE__COUNT : TOKEN_AUDIENCE__COUNT)")]),
+    ("gateway: the bridge's own", "gateway", [(HTTP, "(!call->box->bridged || call->found", "(call->box || call->found")]),
     ("output", "runner", [("runner/main.c", "	if (!o.clean)\n		broken(a, ERR_SANDBOX_CLEANUP_FAILED", "	if (!o.clean || o.truncated)\n		broken(a, ERR_SANDBOX_CLEANUP_FAILED")]),
 ]
 # What shows that this works; all of them take long.

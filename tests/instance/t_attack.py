@@ -4,7 +4,7 @@ from client import *
 import os, subprocess
 
 env = dict(os.environ, PINFOLD_ROOT=INSTANCE)
-CLASSES = """files processes kernel network sockets vsock descriptors terminals time tenants gateway collector checks resources""".split()
+CLASSES = """files processes kernel network sockets vsock descriptors terminals time tenants gateway collector checks resources bridge""".split()
 # What a kernel may lack, or a build with sanitizers cannot say. Nothing else may be skipped.
 MAY_SKIP = {"net-dns", "net-dns-tcp", "call-int80", "near-core", "use-outlive", "files-cut", "files-ioctl", "sock-abstract-dgram"}
 
