@@ -1,5 +1,6 @@
 /* The configuration memfd: what is refused, what the look-ups find, and where an instance lives. */
 #include "gen/conf_tab.h"
+#include "lib/bridged.h"
 #include "lib/chan.h"
 #include "lib/conf.h"
 #include "lib/place.h"
@@ -137,6 +138,23 @@ static void t_place(void **state)
 	}
 }
 
+/* Of which words of a command a bridge is made. */
+static void t_bridged(void **state)
+{
+	(void)state;
+	static const struct {
+		uint32_t words, n;
+		const char *argv[6];
+	} rows[] = {{3, 4, {BRIDGE_PATH, "acp", "--", "agent"}},  {3, 5, {BRIDGE_PATH, "acp", "--", "a", "--"}},
+		    {2, 3, {BRIDGE_PATH, "--", "agent"}},         {0, 3, {BRIDGE_PATH, "acp", "--"}},
+		    {0, 3, {BRIDGE_PATH, "acp", "agent"}},        {0, 1, {BRIDGE_PATH}},
+		    {0, 4, {BRIDGE_PATH "x", "acp", "--", "a"}},  {0, 5, {"env", BRIDGE_PATH, "acp", "--", "a"}},
+		    {0, 4, {"pinfold-bridge", "acp", "--", "a"}}, {0, 0, {NULL}}};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (bridged_words(rows[i].argv, rows[i].n) != rows[i].words)
+			fail_msg("row %zu: %u", i, bridged_words(rows[i].argv, rows[i].n));
+}
+
 /* Which of two configurations' differences a reload cannot take up. */
 static void t_restart(void **state)
 {
@@ -193,6 +211,6 @@ static void t_restart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(t_load), cmocka_unit_test(t_place),
-					   cmocka_unit_test(t_restart)};
+					   cmocka_unit_test(t_bridged), cmocka_unit_test(t_restart)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
