@@ -32,7 +32,7 @@ check "the same as before is no matter" "$("$cli" setup --uid-base 1700000000 --
 has "an address that is none" "$("$cli" setup --base-url ftp://other.example/v1 2>&1)" "--base-url is not https"
 check "setup again changes nothing" "$(find "$etc" -type f -exec sha256sum {} + | sort)" "$before"
 has "a store that cannot be looked at" "$("$cli" store check 2>&1)" "nothing is known about it"
-has "config check" "$("$cli" config check 2>&1)" "configuration ok: 3 tenants, 1 model profiles, 3 agents, 1 providers"
+has "config check" "$("$cli" config check 2>&1)" "configuration ok: 3 tenants, 1 model profiles, 4 agents, 1 providers"
 check "a quote in a value is refused" "$("$cli" setup --model 'a"b' >/dev/null 2>&1; echo $?)" 2
 while read -r args; do
 	check "nothing is ignored: $args" "$("$cli" $args >/dev/null 2>&1; echo $?)" 2
