@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/http.h"
 #include "cli/upload.h"
 #include "lib/num.h"
 #include "lib/own.h"
@@ -48,15 +50,16 @@ static const struct json *list_of(const struct json *may, const char *name)
 	return v != NULL && v->type == JSON_ARRAY ? v : NULL;
 }
 
-static void say_uploading(const struct uploaded *told, size_t bytes)
+static void say_uploading(const struct collected *told, size_t files, uint64_t bytes, bool archive)
 {
-	fprintf(stderr, "uploading %u file%s (%zu bytes)", told->files, told->files == 1 ? "" : "s", bytes);
-	for (unsigned i = 0; i < told->left_out && i < UPLOAD_NAMES; i++) {
+	fprintf(stderr, "uploading %zu file%s (%" PRIu64 " bytes%s)", files, files == 1 ? "" : "s", bytes,
+		archive ? ", as an archive" : "");
+	for (unsigned i = 0; i < told->left_out && i < COLLECT_NAMES; i++) {
 		fputs(i == 0 ? "; left out: " : ", ", stderr);
 		say_foreign(stderr, told->names[i], strlen(told->names[i]));
 	}
-	if (told->left_out > UPLOAD_NAMES)
-		fprintf(stderr, " and %u more", told->left_out - UPLOAD_NAMES);
+	if (told->left_out > COLLECT_NAMES)
+		fprintf(stderr, " and %u more", told->left_out - COLLECT_NAMES);
 	fputs(told->left_out > 0 ? " (links, or no text of the types that the tenant may upload)\n" : "\n", stderr);
 }
 
@@ -96,14 +99,104 @@ static void say_checks(const struct upload *u, const struct json *may)
 	}
 }
 
+/* A number of the answer to GET /v1/limits; 0 where it is not there. */
+static uint64_t limit_of(const struct json *may, const char *group, const char *name)
+{
+	const struct json *g = may != NULL && may->type == JSON_OBJECT ? json_get(may, group) : NULL;
+	const struct json *v = g != NULL && g->type == JSON_OBJECT ? json_get(g, name) : NULL;
+	int64_t n = 0;
+
+	return v != NULL && json_int(v, 0, INT64_MAX, &n) ? (uint64_t)n : 0;
+}
+
+/* At a terminal, where it is a matter of more than a moment. */
+static void say_progress(uint64_t bytes, uint64_t of_all)
+{
+	static uint64_t said;
+	unsigned percent = of_all > 0 ? (unsigned)(100 * (bytes < of_all ? bytes : of_all) / of_all) : 100;
+
+	if (percent == said)
+		return;
+	said = percent;
+	fprintf(stderr, "\rsending %u of %u MB (%u%%)%s", (unsigned)(bytes / 1000000), (unsigned)(of_all / 1000000),
+		percent, percent == 100 ? "\n" : "");
+	fflush(stderr);
+}
+
+/* Sends the files as an archive and copies the source's id. 0, or an exit status. */
+static int send_source(const struct cli *cli, const struct secret *token, const struct upload *u,
+		       const struct collected *files, const struct json *may, char source[65])
+{
+	enum { SHOWN = 2000000 };
+	struct http_answer answer;
+	struct http_file file = {0};
+	uint64_t most = limit_of(may, "source", "archiveBytes");
+	struct cli plain = *cli;
+
+	if (most == 0) {
+		fputs("pinfold: more files than one request may hold, and this server takes no archives; name a "
+		      "smaller folder\n",
+		      stderr);
+		return EXIT_USAGE;
+	}
+	own_fd int fd = upload_pack(u, files, &file.type, &file.bytes);
+	if (fd < 0)
+		return EXIT_USAGE;
+	if (file.bytes > most) {
+		fprintf(stderr,
+			"pinfold: the archive has %" PRIu64 " bytes, and the tenant may send %" PRIu64
+			": name a smaller folder\n",
+			file.bytes, most);
+		return EXIT_USAGE;
+	}
+	say_uploading(files, files->n, file.bytes, true);
+	file.fd = fd;
+	if (file.bytes > SHOWN && say_rows(stderr) > 0)
+		file.came_on = say_progress;
+	plain.idempotency_key = NULL;
+	int status = http_send(&plain, token, "/v1/sources", &file, &answer);
+	if (status != 0)
+		return status;
+	own_arena struct arena a;
+	arena_init(&a, 1 << 20);
+	snprintf(source, 65, "%s",
+		 member(json_parse(&a, answer.body.p, answer.body.n, JSON_DEPTH, 100, NULL), "sourceId"));
+	buf_free(&answer.body);
+	if (strlen(source) == 64)
+		return 0;
+	fputs("pinfold: the server's answer names no source\n", stderr);
+	return EXIT_UNREACHABLE;
+}
+
+/* What the folder holds, sent: as files of the request in body or, where they are too many or too large for it, before
+ * it as an archive. 0, or an exit status. */
+static int prepare(const struct cli *cli, const struct secret *token, const struct upload *u, const struct json *may,
+		   struct buf *body)
+{
+	struct collected files;
+	char source[65] = "";
+	uint64_t bytes;
+	size_t n;
+	int status = EXIT_USAGE;
+
+	if (collect(u->dir, u->types, &files)) {
+		bool fits = upload_fits(u, &files, &bytes);
+		status = fits ? 0 : send_source(cli, token, u, &files, may, source);
+		if (status == 0 && !upload_write(u, &files, fits ? NULL : source, body, &n))
+			status = EXIT_USAGE;
+		else if (status == 0 && fits)
+			say_uploading(&files, n, body->n, false);
+	}
+	collect_free(&files);
+	return status;
+}
+
 /* Creates the run and copies its id. 0, or an exit status. */
 static int create(const struct cli *cli, struct upload *u, char run[129])
 {
 	struct buf body;
 	struct http_answer answer;
-	static struct uploaded told; /* large */
 	own_arena struct arena known;
-	int status = EXIT_USAGE;
 	char key[UUID_LEN + 1];
 	own_secret struct secret token = {0};
 	struct cli once = *cli;
@@ -117,14 +210,15 @@ static int create(const struct cli *cli, struct upload *u, char run[129])
 	const struct json *may = limits(cli, &token, &known);
 	u->types = list_of(may, "extensions");
 	buf_init(&body, 8 << 20);
-	if (upload_write(u, &body, &told)) {
-		say_uploading(&told, body.n);
+	int status = prepare(cli, &token, u, may, &body);
+	bool asked = status == 0;
+	if (asked) {
 		status = http_ask(&once, &token, NULL, "/v1/runs", buf_cstr(&body), &answer);
 		if (status == EXIT_FAILED)
 			say_checks(u, list_of(may, "checks"));
 	}
 	buf_free(&body);
-	if (status == EXIT_UNREACHABLE)
+	if (asked && status == EXIT_UNREACHABLE)
 		fprintf(stderr,
 			"Whether the run was made is not known: the same command with --idempotency-key %s makes no "
 			"second one.\n",

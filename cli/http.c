@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/http.h"
@@ -150,12 +151,50 @@ static size_t take_header(char *p, size_t size, size_t n, void *user)
 	return size * n;
 }
 
-int http_raw(const struct cli *cli, const struct secret *token, const char *method, const char *path, const char *body,
-	     struct http_answer *answer)
+static size_t give(char *p, size_t size, size_t n, void *user)
+{
+	const struct http_file *file = user;
+	ssize_t got;
+	do {
+		got = read(file->fd, p, size * n);
+	} while (got < 0 && errno == EINTR);
+	return got < 0 ? CURL_READFUNC_ABORT : (size_t)got;
+}
+
+static int came_on(void *user, curl_off_t down, curl_off_t downed, curl_off_t up, curl_off_t upped)
+{
+	const struct http_file *file = user;
+	(void)down;
+	(void)downed;
+	(void)up;
+	file->came_on((uint64_t)upped, file->bytes);
+	return 0;
+}
+
+/* A body that may be large: it has as long as it comes along. */
+static void send_file(CURL *c, const struct http_file *file)
+{
+	curl_easy_setopt(c, CURLOPT_POST, 1L);
+	curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)file->bytes);
+	curl_easy_setopt(c, CURLOPT_READFUNCTION, give);
+	curl_easy_setopt(c, CURLOPT_READDATA, file);
+	curl_easy_setopt(c, CURLOPT_TIMEOUT, 0L);
+	curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, 120L);
+	if (file->came_on == NULL)
+		return;
+	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, came_on);
+	curl_easy_setopt(c, CURLOPT_XFERINFODATA, file);
+}
+
+static int exchange(const struct cli *cli, const struct secret *token, const char *method, const char *path,
+		    const char *body, const struct http_file *file, struct http_answer *answer)
 {
 	struct curl_slist *headers;
-	char why[CURL_ERROR_SIZE] = "", key[200];
-	CURL *c = http_begin(cli, token, path, body != NULL ? "Content-Type: application/json" : NULL, &headers);
+	char why[CURL_ERROR_SIZE] = "", key[200], type[100];
+	snprintf(type, sizeof type, "Content-Type: %s", file != NULL ? file->type : "application/json");
+	CURL *c = http_begin(cli, token, path, body != NULL || file != NULL ? type : NULL, &headers);
 
 	answer->retry_after = 0;
 	buf_init(&answer->body, ANSWER_MAX);
@@ -178,6 +217,8 @@ int http_raw(const struct cli *cli, const struct secret *token, const char *meth
 		curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
 		curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
 	}
+	if (file != NULL)
+		send_file(c, file);
 	CURLcode rc = curl_easy_perform(c);
 	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &answer->status);
 	http_end(c, headers);
@@ -189,11 +230,14 @@ int http_raw(const struct cli *cli, const struct secret *token, const char *meth
 	return EXIT_UNREACHABLE;
 }
 
-int http_ask(const struct cli *cli, const struct secret *token, const char *method, const char *path, const char *body,
+int http_raw(const struct cli *cli, const struct secret *token, const char *method, const char *path, const char *body,
 	     struct http_answer *answer)
 {
-	int status = http_raw(cli, token, method, path, body, answer);
+	return exchange(cli, token, method, path, body, NULL, answer);
+}
 
+static int judged(const struct cli *cli, int status, struct http_answer *answer)
+{
 	if (status != 0 || (answer->status >= 200 && answer->status <= 299))
 		return status;
 	status = answer->status >= 500 ? EXIT_UNREACHABLE : EXIT_FAILED;
@@ -201,6 +245,18 @@ int http_ask(const struct cli *cli, const struct secret *token, const char *meth
 		explain_answer(cli, answer);
 	buf_free(&answer->body);
 	return status;
+}
+
+int http_ask(const struct cli *cli, const struct secret *token, const char *method, const char *path, const char *body,
+	     struct http_answer *answer)
+{
+	return judged(cli, http_raw(cli, token, method, path, body, answer), answer);
+}
+
+int http_send(const struct cli *cli, const struct secret *token, const char *path, const struct http_file *file,
+	      struct http_answer *answer)
+{
+	return judged(cli, exchange(cli, token, NULL, path, NULL, file, answer), answer);
 }
 
 static int call(const struct cli *cli, const char *method, const char *path, const char *body,

@@ -15,5 +15,15 @@ CURL *http_begin(const struct cli *cli, const struct secret *token, const char *
  * answered, and of one that cannot be asked; why: as libcurl says it. */
 void explain_answer(const struct cli *cli, const struct http_answer *answer);
 void explain_unreachable(const struct cli *cli, CURLcode rc, const char *why);
+/* A file as the body of a POST, from where its descriptor stands. */
+struct http_file {
+	int fd;
+	uint64_t bytes;
+	const char *type;                                 /* its Content-Type */
+	void (*came_on)(uint64_t bytes, uint64_t of_all); /* called now and then; NULL: nobody wants to know */
+};
+/* As http_ask. */
+int http_send(const struct cli *cli, const struct secret *token, const char *path, const struct http_file *file,
+	      struct http_answer *answer);
 void http_end(CURL *c, struct curl_slist *headers);
 #endif

@@ -1,13 +1,14 @@
-/* A folder as the body of POST /v1/runs. */
+/* A folder as the body of POST /v1/runs, or as an archive. */
 #ifndef CLI_UPLOAD_H
 #define CLI_UPLOAD_H
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "cli/collect.h"
 #include "lib/buf.h"
 #include "lib/json.h"
-#include "lib/path.h"
 
-enum { UPLOAD_WORDS = 32, UPLOAD_NAMES = 3 };
+enum { UPLOAD_WORDS = 32 };
 
 /* The check of a run that names none. */
 #define UPLOAD_CHECK "git diff --check"
@@ -23,16 +24,16 @@ struct upload {
 	const struct json *types; /* the tenant's extensions, each a string; NULL: those of a tenant that sets none */
 };
 
-/* What was uploaded, and what was not: how many, and the first names. */
-struct uploaded {
-	unsigned files, left_out;
-	char names[UPLOAD_NAMES][PATH_MAX_CHARS * 2];
-};
-
+/* Do these files go into one request, by their number and their sizes? bytes gets their sum. */
+bool upload_fits(const struct upload *u, const struct collected *files, uint64_t *bytes);
 /*
- * Writes the request. Without --allow every uploaded file may be changed; without --check the check
- * is `git diff --check`. Links and files that are no text of the tenant's types are left out.
- * False after saying what is wrong.
+ * Writes the request, of the files themselves, or of the source that holds them (NULL: there is none). Without --allow
+ * every file may be changed: by name, or where there are many by the folders and files at the top; without --check the
+ * check is `git diff --check`. Files that are no text go into no request, and are told with those left out. *n: how
+ * many went. False after saying what is wrong.
  */
-bool upload_write(const struct upload *u, struct buf *body, struct uploaded *told);
+bool upload_write(const struct upload *u, struct collected *files, const char *source, struct buf *body, size_t *n);
+/* cli/pack.c: the files as an archive in a file without a name, of which *type says the kind. -1 after saying why not.
+ */
+int upload_pack(const struct upload *u, const struct collected *files, const char **type, uint64_t *bytes);
 #endif

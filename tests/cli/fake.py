@@ -41,6 +41,7 @@ class Api:
         self.events, self.cards, self.decisions, self.posts, self.connects = [], {}, [], [], []
         self.stream, self.status, self.cancelled, self.created = stream, "running", 0, []
         self.inbox, self.away, self.polls, self.nonces, self.refuse = True, 0, 0, {}, None
+        self.sources = []  # (type, archive)
         self.answers, self.heads = {}, []  # "GET /path": (status, body, headers) that is answered instead of what would be
         api = self
 
@@ -182,6 +183,9 @@ class Api:
             if h.path == "/v1/runs":
                 self.created.append((json.loads(body), bearer))
                 return self.answer(h, 202, {"runId": RUN, "status": "queued"})
+            if h.path == "/v1/sources":
+                self.sources.append((h.headers["Content-Type"], body))
+                return self.answer(h, 201, {"sourceId": hashlib.sha256(body).hexdigest(), "bytes": len(body), "expiresAt": 1})
             if h.path == f"/v1/runs/{RUN}/cancel":
                 self.cancelled += 1
                 return self.answer(h, 202, {"runId": RUN, "status": "running"})

@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """pinfold: what it says when something is wrong, in which form, and what it does with output that nobody takes; pages, files,
 patches, keys, colours; and that every option that it takes is in its help and in its manual."""
-import resource, shutil, ssl, tempfile
+import io, resource, shutil, ssl, tarfile, tempfile
 from fake import *
 
 TOP = os.path.abspath(os.environ.get("srcdir", os.path.join(os.path.dirname(__file__), "../..")))
@@ -225,6 +225,121 @@ def types(api):
         check(f"limits that are none: {odd}", got in (1, 2) and err.startswith(("uploading", "pinfold: ")), (got, err))
 
 
+def git(tree, *words, **env):
+    subprocess.run(["git", "-C", tree, "-c", "user.name=x", "-c", "user.email=x@example", *words], check=True, capture_output=True, env={**os.environ, **env})
+
+
+def unpack(archive):
+    """(names in their order, contents by name, modes by name) of what was sent."""
+    data = subprocess.run(["zstd", "-dc"] if archive[0] == "application/zstd" else ["gzip", "-dc"], input=archive[1], capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(data)) as t:
+        return [m.name for m in t], {m.name: t.extractfile(m).read() for m in t}, {m.name: m.mode for m in t}
+
+
+def repository(api):
+    """What git ls-files names, and git runs nothing that the repository names and looks nowhere else."""
+    tree, ran = dir_ + "/repository", dir_ + "/ran"
+    os.makedirs(tree + "/sub/deep")
+    for name in ("a.py", "b.py", ".hidden.py", "sub/c.py", "sub/deep/d.py", "ignored.py", "gone.py", "moved.py"):
+        open(f"{tree}/{name}", "w").write("x = 1\n")
+    open(tree + "/.gitignore", "w").write("ignored.py\n")
+    git(dir_, "init", "-q", tree)
+    git(tree, "add", "a.py", "gone.py", "moved.py", "sub/c.py")
+    git(tree, "commit", "-qm", "x")
+    os.remove(tree + "/gone.py")
+    os.remove(tree + "/moved.py")
+    os.symlink("/etc/hostname", tree + "/moved.py")
+    program = dir_ + "/program"
+    open(program, "w").write(f"#!/bin/sh\ntouch {ran}\n")
+    os.chmod(program, 0o755)
+    elsewhere = dir_ + "/elsewhere"
+    os.makedirs(elsewhere)
+    open(elsewhere + "/secret.py", "w").write("no\n")
+    git(dir_, "init", "-q", elsewhere)
+
+    def upload(where=tree, **env):
+        api.created.clear()
+        got, out, err = plain(api, "run", "-i", "x", "--detach", where, **env)
+        return got, [f["path"] for f in api.created[-1][0]["files"]] if api.created else None, err
+    want = [".hidden.py", "a.py", "b.py", "sub/c.py", "sub/deep/d.py"]
+    got, paths, err = upload()
+    check("tracked, or not ignored", (got, paths) == (0, want) and "left out: .gitignore, moved.py (" in err, (got, paths, err))
+    check("of the folder that is named", upload(tree + "/sub")[:2] == (0, ["c.py", "deep/d.py"]), upload(tree + "/sub"))
+    check("nobody's variables lead elsewhere", upload(GIT_DIR=elsewhere + "/.git", GIT_WORK_TREE=elsewhere, GIT_INDEX_FILE=elsewhere + "/.git/index")[1] == want)
+    git(tree, "config", "core.fsmonitor", program)
+    git(tree, "config", "core.hooksPath", dir_)
+    check("a repository's own program", upload()[1] == want and not os.path.exists(ran), os.path.exists(ran))
+    git(tree, "config", "core.fsmonitor", "false")
+    shutil.rmtree(tree + "/sub/deep")
+    git(tree, "add", "sub")
+    os.rename(tree + "/sub", tree + "/was")
+    os.symlink(elsewhere, tree + "/sub")
+    open(elsewhere + "/c.py", "w").write("no\n")
+    got, paths, err = upload()
+    check("no link is followed, at no part", "sub/c.py" not in paths and paths[:3] == [".hidden.py", "a.py", "b.py"], (got, paths, err))
+    git(tree, "config", "core.worktree", elsewhere)
+    got, paths, err = upload()
+    check("another work tree", got == 2 and paths is None and "git cannot name the files" in err or paths is not None and "secret.py" not in paths, (got, paths, err))
+    open(tree + "/.git/HEAD", "w").write("broken")
+    check("a repository that is none", upload()[0] in (0, 2) and "secret.py" not in (upload()[1] or []))
+
+
+def archives(api):
+    """What does not fit into one request goes as an archive, and the same folder as the same one."""
+    tree = dir_ + "/many"
+    os.makedirs(tree + "/src")
+    for i in range(40):
+        open(f"{tree}/src/f{i}.py", "w").write(f"x = {i}\n")
+    open(tree + "/top.py", "w").write("y")
+    open(tree + "/no.bin", "w").write("y")
+    os.chmod(tree + "/src/f7.py", 0o755)
+    git(dir_, "init", "-q", tree)
+    api.answers = {"GET /v1/limits": (200, {"extensions": [".py"], "source": {"archiveBytes": 64000000}})}
+
+    def upload(*words):
+        api.created.clear()
+        api.sources.clear()
+        return plain(api, "run", "-i", "x", "--detach", *words, tree)
+    got, out, err = upload()
+    check("sent", got == 0 and len(api.sources) == 1 and "uploading 41 files (" in err and "as an archive); left out: no.bin (" in err, (got, err))
+    names, texts, modes = unpack(api.sources[0])
+    check("all of it", sorted(names) == sorted(["top.py", *(f"src/f{i}.py" for i in range(40))]) and texts["src/f9.py"] == b"x = 9\n" and
+          (modes["src/f7.py"], modes["src/f8.py"]) == (0o755, 0o644), names)
+    body = api.created[-1][0]
+    id = hashlib.sha256(api.sources[0][1]).hexdigest()
+    check("the run is of it", body.get("source") == id and "files" not in body and sorted(body["allowedPaths"]) == ["src/**", "top.py"], body)
+    heads = api.heads[-2:]
+    check("the key is the run's", "Idempotency-Key" not in heads[0] and "Idempotency-Key" in heads[1], heads)
+    os.utime(tree + "/top.py", (1, 1))
+    upload("--allow", "top.py")
+    check("the same again", hashlib.sha256(api.sources[0][1]).hexdigest() == id and api.created[-1][0]["allowedPaths"] == ["top.py"])
+    api.answers["POST /v1/sources"] = (429, ERROR, ("Retry-After", "9"))
+    got, out, err = upload()
+    check("refused, and no run is made", got == 1 and not api.created and "Try again in 9 seconds." in err and "second one" not in err, (got, err))
+    del api.answers["POST /v1/sources"]
+    for i in range(33):
+        open(f"{tree}/top{i}.py", "w").write("y")
+    got, out, err = upload()
+    check("too much at the top to be named", got == 2 and not api.created and "--allow" in err, (got, err))
+    api.answers["GET /v1/limits"][1]["source"]["archiveBytes"] = 100
+    got, out, err = upload()
+    check("more than the tenant may send", got == 2 and not api.sources and "may send 100" in err, (got, err))
+    del api.answers["GET /v1/limits"][1]["source"]
+    got, out, err = upload()
+    check("to a server that takes none", got == 2 and not api.sources and "takes no archives" in err, (got, err))
+    for i in range(40):
+        os.remove(f"{tree}/src/f{i}.py")
+    for i in range(33):
+        os.remove(f"{tree}/top{i}.py")
+    open(tree + "/top.py", "w").write("z" * 64001)
+    api.answers["GET /v1/limits"][1]["source"] = {"archiveBytes": 64000000}
+    got, out, err = upload()
+    check("one file that is too large for a request", got == 0 and unpack(api.sources[0])[0] == ["top.py"], (got, err))
+    os.truncate(tree + "/top.py", 64000)
+    got, out, err = upload()
+    check("and one that is not", got == 0 and not api.sources and len(api.created[-1][0]["files"]) == 1, (got, err))
+
+
 def colours(api):
     tree = dir_ + "/colours"
     os.makedirs(tree)
@@ -299,7 +414,7 @@ def manual():
 
 
 try:
-    for f in (refused, secret, pages, output, files, keys, types, colours):
+    for f in (refused, secret, pages, output, files, keys, types, repository, archives, colours):
         case(f.__name__, with_api, f)
     case("unreachable", unreachable)
     case("manual", manual)

@@ -35,7 +35,9 @@ static void check(const struct canon_run *run)
 	size_t total = 0;
 	must(run->profile == &profile && run->agent == &agent);
 	must(run->instruction_n > 0 && utf8_count(run->instruction, run->instruction_n) <= CANON_INSTRUCTION);
-	must(run->nfiles >= 1 && run->nfiles <= CANON_FILES && run->nallowed >= 1 && run->nallowed <= CANON_ALLOWED);
+	must(run->nfiles <= CANON_FILES && (run->nfiles == 0) == (run->source != NULL));
+	must(run->source == NULL || (strlen(run->source) == 64 && strspn(run->source, "0123456789abcdef") == 64));
+	must(run->nallowed >= 1 && run->nallowed <= CANON_ALLOWED);
 	for (uint32_t i = 0; i < run->nfiles; i++) {
 		char ext[PATH_MAX_CHARS + 1];
 		const char *path = run->files[i].path;
@@ -48,7 +50,7 @@ static void check(const struct canon_run *run)
 	}
 	must(total <= CANON_TREE_BYTES);
 	for (uint32_t i = 0; i < run->nallowed; i++) {
-		bool covers = false;
+		bool covers = run->source != NULL; /* what is in it is not known here */
 		must(path_allow_valid(run->allowed[i], strlen(run->allowed[i])));
 		for (uint32_t j = 0; j < run->nfiles; j++)
 			covers = covers || path_allow_covers(run->allowed[i], run->files[j].path);

@@ -2,8 +2,9 @@
 """Runs of a source: an archive goes up, is unpacked in a box of its own, and is then repaired like any other upload; one that is no
 good fails with what is wrong with it, before anything was asked of a model."""
 from client import *
-import gzip, io, subprocess, tarfile, zlib
+import gzip, io, shutil, subprocess, tarfile, tempfile, zlib
 
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 mine = token()
 BROKEN = "def add(a, b):\n    return a - b\n"
 TEST = "import unittest\nfrom calc import add\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(add(1, 2), 3)\n"
@@ -64,6 +65,19 @@ def repaired(kind, many):
 
 repaired("gzip", 3000)
 repaired("zstd", 300)
+
+# By the command line: a folder of a repository that is too large for one request.
+with tempfile.TemporaryDirectory() as tree:
+    shutil.copytree(TOP + "/examples/calc", tree, dirs_exist_ok=True)
+    os.makedirs(tree + "/src")
+    for n in range(3000):
+        open(f"{tree}/src/mod{n}.py", "w").write(f"x = {n}\n")
+    subprocess.run(["git", "init", "-q", tree], check=True)
+    p = subprocess.run([CLI, "run", "-i", "Repair the test.", "--check", "python3 -m unittest discover", "--allow", "calc.py", tree],
+                       env=dict(os.environ, PINFOLD_TOKEN=mine), capture_output=True, text=True, timeout=2 * PATIENCE)
+    check("pinfold run of 3,002 files: repaired", p.returncode == 0 and "uploading 3002 files (" in p.stderr and "as an archive)" in p.stderr, (p.returncode, p.stderr[-500:]))
+    run = next(l.split()[1] for l in p.stderr.splitlines() if l.startswith("run "))
+    check("and its patch is right", artifact(mine, run, "patch").count("diff --git") == 1 and "-    return a - b\n+    return a + b\n" in artifact(mine, run, "patch"))
 
 # Programs stay such, and what an agent takes away from them is seen.
 RUNS = "import os\nassert os.access('bin/tool.py', os.X_OK) and not os.access('a.py', os.X_OK)\nos.chmod('bin/tool.py', 0o644)\n"

@@ -8,7 +8,7 @@ packages_lighttpd=lighttpd packages_apache=apache2-bin packages_nginx=nginx
 # The last two are what the store is measured against: only bench/engines is linked with them.
 packages_bench="apache2-bin nginx wrk bubblewrap libsqlite3-dev liblmdb-dev"
 packages_check="psmisc apache2-bin nginx python3-pytest clang clang-format libclang-rt-14-dev cppcheck bubblewrap binutils iproute2 mandoc
-	shellcheck codespell spin chromium"
+	shellcheck codespell spin chromium zstd"
 packages_long="valgrind clang-tidy tcc libsqlite3-dev liblmdb-dev qemu-system-x86 mmdebstrap e2fsprogs debian-archive-keyring"
 # Some tests need npm packages: published cases, and what drives a browser; a bench, another gateway. Any npm will do, not only Debian's.
 command -v npm >/dev/null || packages_check="$packages_check nodejs npm" packages_bench="$packages_bench nodejs npm"
