@@ -15,7 +15,7 @@ check("the guide has its boxes", len(boxes) > 6, len(boxes))
 
 def asked(method, path):
     """Does a line of the boxes ask for it?"""
-    shape = re.escape(path).replace(r"\{runId\}", r"\$RUN").replace(r"\{requestId\}", r"\$\{CARD[^}]*\}").replace(r"\{name\}", r"\w+")
+    shape = re.escape(path).replace(r"\{runId\}", r"\$RUN").replace(r"\{requestId\}", r"\$\{CARD[^}]*\}").replace(r"\{name\}", r"\w+").replace(r"\{sourceId\}", r"\$SOURCE")
     for line in re.sub(r"\\\n", " ", "\n".join(boxes)).split("\n"):
         for url in re.findall(r'"\$PINFOLD_URL(/[^"?]*)', line):
             how = "DELETE" if "-X DELETE" in line else "POST" if "-X POST" in line or " -d " in line or url == "/v1/runs" and "?" not in line else "GET"
