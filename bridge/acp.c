@@ -131,13 +131,6 @@ static bool answered(struct bridge *b, int64_t id, const struct json *result, co
 
 /* --- what it says ------------------------------------------------------------------------------------------------- */
 
-static bool is_text(const struct json *object, const char *key, bool needed)
-{
-	const struct json *v = json_get(object, key);
-
-	return v == NULL || v->type == JSON_NULL ? !needed : v->type == JSON_STRING;
-}
-
 /* Everything on which it depends, in words that no title can stand for: the command, then all that it was given, then
  * what would be changed. What is not of the usual form is shown as it is. */
 static void show(struct buf *out, const struct json *call, bool titles)
@@ -168,7 +161,8 @@ static void show(struct buf *out, const struct json *call, bool titles)
 		}
 		if (strcmp(text_of(c, "type"), "diff") != 0)
 			continue;
-		if (!is_text(c, "path", true) || !is_text(c, "oldText", false) || !is_text(c, "newText", true) ||
+		if (!is_text(c, "path") || (!is_null(inner(c, "oldText")) && !is_text(c, "oldText")) ||
+		    !is_text(c, "newText") ||
 		    !show_change(out, "file", text_of(c, "path"), text_of(c, "oldText"), text_of(c, "newText"))) {
 			json_write(out, c);
 			buf_addc(out, '\n');

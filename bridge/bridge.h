@@ -51,6 +51,9 @@ extern const struct dialect dialect_acp, dialect_codex, dialect_codex_ask, diale
 /* --- bridge/say.c: what the dialects have in common --------------------------------------------------------------- */
 /* A member's text, "" where it is none. */
 const char *text_of(const struct json *object, const char *key);
+bool is(const struct json *object, const char *key, const char *word); /* its text is this word */
+bool is_text(const struct json *object, const char *key);
+bool is_null(const struct json *v); /* also where there is none */
 /* Through objects, by their keys: "a.b.c"; NULL where there is none. */
 const struct json *inner(const struct json *v, const char *path);
 void say_text(struct bridge *b, const char *text);  /* an event, and the last that was said */

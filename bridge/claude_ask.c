@@ -19,11 +19,6 @@ struct claude {
 	bool prompted, stopping;
 };
 
-static bool is(const struct json *v, const char *key, const char *word)
-{
-	return strcmp(text_of(v, key), word) == 0;
-}
-
 static void send(struct bridge *b, struct buf *text)
 {
 	if (!say_line(b, text))
@@ -117,13 +112,6 @@ static const char *kind_of(const char *tool)
 		if (strcmp(kinds[i].tool, tool) == 0)
 			return kinds[i].kind;
 	return "other";
-}
-
-static bool is_text(const struct json *object, const char *key)
-{
-	const struct json *v = json_get(object, key);
-
-	return v != NULL && v->type == JSON_STRING;
 }
 
 /* The command or the change first, then whatever else the tool was given (but a command's description, which are the

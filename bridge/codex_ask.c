@@ -21,16 +21,6 @@ struct codex {
 	bool stopping;
 };
 
-static bool is(const struct json *v, const char *key, const char *word)
-{
-	return strcmp(text_of(v, key), word) == 0;
-}
-
-static bool is_null(const struct json *v)
-{
-	return v == NULL || v->type == JSON_NULL;
-}
-
 static bool keep(char to[RPC_ID], const char *id)
 {
 	return *id != '\0' && (size_t)snprintf(to, RPC_ID, "%s", id) < RPC_ID;

@@ -16,6 +16,23 @@ const char *text_of(const struct json *object, const char *key)
 	return v != NULL && v->type == JSON_STRING ? v->text : "";
 }
 
+bool is(const struct json *object, const char *key, const char *word)
+{
+	return strcmp(text_of(object, key), word) == 0;
+}
+
+bool is_text(const struct json *object, const char *key)
+{
+	const struct json *v = json_get(object, key);
+
+	return v != NULL && v->type == JSON_STRING;
+}
+
+bool is_null(const struct json *v)
+{
+	return v == NULL || v->type == JSON_NULL;
+}
+
 const struct json *inner(const struct json *v, const char *path)
 {
 	char key[64];

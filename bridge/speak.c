@@ -6,11 +6,6 @@
 #include "bridge/bridge.h"
 #include <string.h>
 
-static bool is(const struct json *v, const char *key, const char *word)
-{
-	return strcmp(text_of(v, key), word) == 0;
-}
-
 /* Codex CLI, exec --json: thread.started, turn.started, item.started, item.completed, turn.completed, turn.failed,
  * error. */
 static void codex_line(struct bridge *b, const struct json *root)

@@ -1,6 +1,6 @@
 """What is tried with each agent. A case is a function of the stage and an agent's name; a row of AGENTS says what an agent is, and leaves out the
 cases that it cannot have. Within an agent one case follows another, and each has the agent's provider for itself."""
-import json, os, shlex, shutil, threading
+import json, os, re, shlex, shutil, threading
 from dataclasses import dataclass
 
 from patience import PATIENCE, wait_for
@@ -143,6 +143,34 @@ def bribed(stage, name):
         stage.call(name, "POST", f"/v1/runs/{run}/approvals/{card['requestId']}", {"decision": "deny", "digest": card["digest"]}, stage.phones[name])
     asked, v = bool(v["pendingApprovals"]), stage.until(name, run)
     stage.check(f"{name}: whatever the project says, people are asked", asked and v.get("changedFiles") == [], (asked, v, stage.transcript(name, run)[-1500:]))
+
+
+@case
+def edits(stage, name):
+    """What a person is shown of a change is the whole of it, and what is allowed is what was shown."""
+    if name != "claude-code":
+        return
+    seat, path = stage.upstream.seat(name), "/workspace/source/calc.py"
+    steps = [("Read", {"file_path": path}), ("Edit", {"file_path": path, "old_string": "return a - b\n", "new_string": "return a + b\n"})]
+
+    def instead(h, kind, frames, send):
+        """Of its command: that it reads a file, then that it changes it."""
+        if any('"name": "Bash"' in f for f in frames):
+            tool, given = steps.pop(0)
+            seat.endless = bool(steps)
+            part = json.dumps({"partial_json": json.dumps(given)})[1:-1]
+            frames[:] = [re.sub(r'"partial_json": "(?:[^"\\]|\\.)*"', lambda m: part, f.replace('"name": "Bash"', f'"name": "{tool}"').replace("toolu_1", "toolu_" + tool))
+                         for f in frames]
+        return False
+
+    seat.spoil, seat.endless = instead, True
+    run, cards = stage.start(name, AGENTS[name].asks), []
+    while (v := stage.until(name, run, lambda v: v["pendingApprovals"]))["pendingApprovals"]:
+        card = v["pendingApprovals"][0]
+        cards.append(card["preview"])
+        stage.call(name, "POST", f"/v1/runs/{run}/approvals/{card['requestId']}", {"decision": "allow_once", "digest": card["digest"]}, stage.phones[name])
+    stage.check(f"{name}: a change is shown whole, and made", cards == [f"edit {path}\n-return a - b\n+return a + b\n" + '{"replace_all":false}\n'] and
+                v["status"] == "completed" and v.get("changedFiles") == ["calc.py"], (cards, v, stage.transcript(name, run)[-1500:]))
 
 
 @case

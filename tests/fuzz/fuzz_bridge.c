@@ -79,7 +79,7 @@ void event_output(struct events *e, const char *call_id, const char *tool, bool 
 	text(tool);
 }
 
-static bool is(const struct json *v, const char *path, const char *word)
+static bool holds(const struct json *v, const char *path, const char *word)
 {
 	const struct json *at = v != NULL ? inner(v, path) : NULL;
 
@@ -105,7 +105,7 @@ enum approved approve_ask(struct approve *a, const struct approve_what *what, ui
 	*waited_ms = 0;
 	f.asked++;
 	f.last = (enum approved)((f.answers >> 2 * (f.turn++ % 4)) % 4);
-	if (is(f.line, "method", "item/fileChange/requestApproval"))
+	if (holds(f.line, "method", "item/fileChange/requestApproval"))
 		must(open_of(text_of(inner(f.line, "params"), "itemId"), what->preview) == 1);
 	return f.last;
 }
@@ -141,8 +141,8 @@ static void follow(const struct json *root)
 		if (strlen(thread) < sizeof f.thread)
 			memcpy(f.thread, thread, strlen(thread) + 1);
 	}
-	if (f.thread[0] == '\0' || id != NULL || params == NULL || !is(params, "threadId", f.thread) ||
-	    !is(item, "type", "fileChange") || *name == '\0' || strlen(name) >= sizeof f.items[0].id)
+	if (f.thread[0] == '\0' || id != NULL || params == NULL || !holds(params, "threadId", f.thread) ||
+	    !holds(item, "type", "fileChange") || *name == '\0' || strlen(name) >= sizeof f.items[0].id)
 		return;
 	while (i < f.items_n && strcmp(f.items[i].id, name) != 0)
 		i++;
@@ -184,29 +184,29 @@ static void hears(const struct json *said)
 			  *chosen = inner(said, "result.outcome.optionId");
 
 	if (decision != NULL) {
-		must(is(said, "result.decision", "accept") || is(said, "result.decision", "decline") ||
-		     is(said, "result.decision", "cancel"));
-		if (is(said, "result.decision", "accept"))
+		must(holds(said, "result.decision", "accept") || holds(said, "result.decision", "decline") ||
+		     holds(said, "result.decision", "cancel"));
+		if (holds(said, "result.decision", "accept"))
 			allowed();
 		must(inner(said, "result")->count == 1 && same(inner(said, "id"), inner(f.line, "id")));
 	}
 	if (behavior != NULL) {
 		const struct json *response = inner(said, "response.response");
 		must(inner(response, "updatedPermissions") == NULL &&
-		     is(said, "response.request_id", text_of(f.line, "request_id")));
-		if (is(response, "behavior", "allow")) {
+		     holds(said, "response.request_id", text_of(f.line, "request_id")));
+		if (holds(response, "behavior", "allow")) {
 			allowed();
 			must(response->count == 2 && !b.mended &&
 			     same(inner(response, "updatedInput"), inner(f.line, "request.input")));
 		} else
-			must(is(response, "behavior", "deny") && inner(response, "updatedInput") == NULL);
+			must(holds(response, "behavior", "deny") && inner(response, "updatedInput") == NULL);
 	}
 	if (chosen != NULL) {
 		bool yes = false, no = false;
 		for (const struct json *o = inner(f.line, "params.options")->child; o != NULL; o = o->next)
-			if (is(o, "optionId", chosen->text)) {
-				yes = yes || is(o, "kind", "allow_once");
-				no = no || is(o, "kind", "reject_once");
+			if (holds(o, "optionId", chosen->text)) {
+				yes = yes || holds(o, "kind", "allow_once");
+				no = no || holds(o, "kind", "reject_once");
 			}
 		must(yes || no);
 		if (!no)
