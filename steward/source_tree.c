@@ -94,24 +94,18 @@ static void look_at(struct fault *f, const struct tree *t, const struct judge_ru
 
 static int by_order(const void *a, const void *b)
 {
-	const struct tree_file *const *x = a, *const *y = b;
-	return path_order((*x)->path, (*y)->path);
+	return path_order(((const struct tree_file *)a)->path, ((const struct tree_file *)b)->path);
 }
 
-/* False: no memory. */
-static bool conflicts(struct fault *f, const struct tree *t)
+/* Neighbours in path_order, for which the tree is sorted anew; afterwards it is by bytes again. */
+static void conflicts(struct fault *f, struct tree *t)
 {
-	const struct tree_file **v = malloc((t->n + 1) * sizeof *v);
-	if (v == NULL)
-		return false;
-	for (size_t i = 0; i < t->n; i++)
-		v[i] = &t->v[i];
-	qsort(v, t->n, sizeof *v, by_order);
+	if (t->n > 1)
+		qsort(t->v, t->n, sizeof *t->v, by_order);
 	for (size_t i = 1; i < t->n; i++)
-		if (path_conflict(v[i - 1]->path, v[i]->path))
-			fault(f, ERR_CONFLICTING_SOURCE_PATH, v[i]->path, v[i]->path_n);
-	free(v);
-	return true;
+		if (path_conflict(t->v[i - 1].path, t->v[i].path))
+			fault(f, ERR_CONFLICTING_SOURCE_PATH, t->v[i].path, t->v[i].path_n);
+	(void)tree_sort(t);
 }
 
 static void bound(struct fault *f, const struct tree *t, const struct judge_rules *rules)
@@ -194,8 +188,8 @@ enum err source_tree(int upload, int result, const struct judge_rules *rules, in
 		ended(&f, claim.ran);
 		if (f.code == ERR_OK)
 			look_at(&f, &t, rules);
-		if (f.code == ERR_OK && !conflicts(&f, &t))
-			e = ERR_RESOURCES_EXHAUSTED;
+		if (f.code == ERR_OK)
+			conflicts(&f, &t);
 	} else if (!err_row(e)->retry) {
 		/* More than was to be collected: the box has not kept to what it was told. */
 		fault(&f, e == ERR_SANDBOX_OUTPUT_TOO_LARGE ? ERR_SOURCE_TREE_TOO_LARGE : e, "", 0);

@@ -71,7 +71,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct tree_file *)a)->path, ((const struct tree_file *)b)->path);
 }
 
-static enum err tree_sort(struct tree *t)
+enum err tree_sort(struct tree *t)
 {
 	if (t->n > 1)
 		qsort(t->v, t->n, sizeof *t->v, by_path);

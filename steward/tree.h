@@ -54,5 +54,7 @@ enum err tree_upload(struct tree *t, int fd);
 /* ENTRY frames of a work result; other frames are skipped, an unknown one, a path twice or a missing
  * COLLECTED is ERR_SANDBOX_RESULT_INVALID, an incomplete collection ERR_SANDBOX_OUTPUT_TOO_LARGE. */
 enum err tree_result(struct tree *t, struct tree_claim *claim, int fd);
+/* By path; a path twice is ERR_SANDBOX_RESULT_INVALID. Reading a tree has done it. */
+enum err tree_sort(struct tree *t);
 const struct tree_file *tree_find(const struct tree *t, const char *path);
 #endif

@@ -62,7 +62,8 @@ inline run_cancel() /* steward/run.c run_cancel() */
 			:: boxes[WORK] -> down!KILL, WORK
 			:: else -> run_settle()
 			fi
-		:: step == S_SPAWN_CHECK || step == S_CHECK ->
+		:: step == S_TREE -> run_settle()
+		:: step == S_SPAWN_CHECK || step == S_CHECK || step == S_SPAWN_UNPACK || step == S_UNPACK ->
 			if
 			:: boxes[CHECK] -> down!KILL, CHECK
 			:: else -> run_settle()
@@ -147,8 +148,13 @@ inline start() /* steward/launch.c start(): durable first, box second */
 #ifdef BREAK_SPAWN_FIRST
 		step = S_SPAWN_WORK
 #else
+#ifdef ARCHIVE
+		step = S_SPAWN_UNPACK;
+		spawn(CHECK)
+#else
 		step = S_SPAWN_WORK;
 		spawn(WORK)
+#endif
 #endif
 	/* Its agent profile is gone, or the bundle cannot be made (steward/launch.c prepare()). */
 	:: s_err == OK && faults > 0 -> faults--; failed = 1; run_settle()
@@ -165,6 +171,19 @@ inline after_gone() /* steward/run.c after_gone() */
 {
 	if
 	:: step == S_WORK_GONE -> step = S_JUDGE
+	:: step == S_UNPACK_GONE && !failed && !cancelled && !unclean -> step = S_TREE
+	:: else -> run_settle()
+	fi
+}
+
+inline tree_ended() /* steward/run.c run_judge_ended(), begin_work() */
+{
+	if
+	:: failed = 1
+	:: true
+	fi;
+	if
+	:: !failed && !cancelled && !unclean -> step = S_SPAWN_WORK; spawn(WORK)
 	:: else -> run_settle()
 	fi
 }
@@ -186,6 +205,11 @@ inline on_exited(kind) /* steward/run.c run_exited() */
 	if
 	:: kind == WORK && (step == S_SPAWN_WORK || step == S_WORK) -> end_box(WORK, S_WORK_GONE)
 	:: kind == CHECK && (step == S_SPAWN_CHECK || step == S_CHECK) -> end_box(CHECK, S_CHECK_GONE)
+#ifdef BREAK_UNPACK_STAYS
+	:: kind == CHECK && (step == S_SPAWN_UNPACK || step == S_UNPACK) -> boxes[CHECK] = 0; step = S_TREE
+#else
+	:: kind == CHECK && (step == S_SPAWN_UNPACK || step == S_UNPACK) -> end_box(CHECK, S_UNPACK_GONE)
+#endif
 	:: else
 	fi
 }
@@ -212,8 +236,9 @@ inline on_gone(kind, clean) /* steward/control.c gone(), steward/run.c run_gone(
 		:: else
 		fi;
 		after_gone()
-	:: have_run && boxes[kind] && kind == CHECK && (step == S_SPAWN_CHECK || step == S_CHECK || step == S_CHECK_GONE) ->
-		step = S_CHECK_GONE;
+	:: have_run && boxes[kind] && kind == CHECK && (step == S_SPAWN_CHECK || step == S_CHECK || step == S_CHECK_GONE ||
+	   step == S_SPAWN_UNPACK || step == S_UNPACK || step == S_UNPACK_GONE) ->
+		step = (step < S_SPAWN_UNPACK -> S_CHECK_GONE : S_UNPACK_GONE);
 		boxes[kind] = 0;
 		if
 		:: !clean -> unclean = 1; strays[kind] = 1
@@ -227,7 +252,7 @@ inline on_gone(kind, clean) /* steward/control.c gone(), steward/run.c run_gone(
 inline on_refused(kind, no_slot) /* steward/run.c run_refused(): asked again when there was no slot */
 {
 	if
-	:: (kind == WORK && step == S_SPAWN_WORK) || (kind == CHECK && step == S_SPAWN_CHECK) ->
+	:: (kind == WORK && step == S_SPAWN_WORK) || (kind == CHECK && (step == S_SPAWN_CHECK || step == S_SPAWN_UNPACK)) ->
 		boxes[kind] = 0;
 		if
 		:: no_slot && !cancelled -> again = 1
@@ -244,6 +269,7 @@ inline control_read(what, kind, clean) /* steward/control.c take() */
 		if
 		:: kind == WORK && step == S_SPAWN_WORK -> step = S_WORK
 		:: kind == CHECK && step == S_SPAWN_CHECK -> step = S_CHECK
+		:: kind == CHECK && step == S_SPAWN_UNPACK -> step = S_UNPACK
 		:: else
 		fi
 	:: what == REFUSED -> on_refused(kind, clean)
@@ -263,7 +289,8 @@ inline late() /* steward/run.c late() */
 	if
 	:: step == S_SPAWN_WORK || step == S_WORK -> failed = 1; end_box(WORK, S_WORK_GONE)
 	:: step == S_SPAWN_CHECK || step == S_CHECK -> failed = 1; end_box(CHECK, S_CHECK_GONE)
-	:: step == S_WORK_GONE || step == S_CHECK_GONE ->
+	:: step == S_SPAWN_UNPACK || step == S_UNPACK -> failed = 1; end_box(CHECK, S_UNPACK_GONE)
+	:: step == S_WORK_GONE || step == S_CHECK_GONE || step == S_UNPACK_GONE ->
 		if
 		:: unclean = 1
 		:: cancelled -> gave_up = 1 /* its own bound is over, not the box's: a stray, and nothing said against it */
@@ -274,6 +301,7 @@ inline late() /* steward/run.c late() */
 		fi;
 		after_gone()
 	:: step == S_JUDGE -> failed = 1; judge_ended()
+	:: step == S_TREE -> failed = 1; tree_ended()
 	:: step == S_ORPHAN ->
 		if
 		:: unclean = 1
@@ -332,6 +360,7 @@ end:		do
 		DO(listed && !resync && in_queue && !have_run && !strays[WORK] && !strays[CHECK], start())
 		DO(listed && again, run_tick())
 		DO(listed && step == S_JUDGE, judge_ended())
+		DO(listed && step == S_TREE, tree_ended())
 		DO(listed && step == S_SETTLE, settle_try())
 		DO(listed && waiting && faults > 0, faults--; late()) /* a deadline before its time */
 		DO(timeout && listed && waiting, late())

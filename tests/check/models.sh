@@ -24,6 +24,9 @@ rows() {
 	cat <<'T'
 run||holds||
 run|-DFAULTS=1|ends||
+run|-DFAULTS=1 -DARCHIVE|holds||
+run|-DFAULTS=1 -DARCHIVE|ends||
+run|-DFAULTS=1 -DARCHIVE -DBREAK_UNPACK_STAYS|holds||assertion violated
 run|-DBREAK_TERMINAL_FIRST|holds||assertion violated (dirty||
 run|-DBREAK_SPAWN_FIRST|holds||assertion violated (ran[kind]<=1)
 run|-DBREAK_ANSWER_FIRST|holds||assertion violated

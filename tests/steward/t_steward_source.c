@@ -114,6 +114,7 @@ static void t_whole_course(void **state)
 	assert_true(o.workspace_bytes > 128000000 && o.memory_bytes > o.workspace_bytes && o.workspace_inodes > 40000);
 	stage_spawned(&course_stage, run, BOX_CHECK);
 	leave_tree(o.result, tree, 3);
+	uint64_t since = stage_capable_until(&course_stage, "acme", run);
 	end_unpacking(run, &o, false);
 
 	/* From here on as with files: the profile's limits, and the wall time of the run alone. */
@@ -121,8 +122,9 @@ static void t_whole_course(void **state)
 	frames(o.upload, "1:a.py 14:b.py 1:sub/c.py 2 5 6 6 6 7 9 ");
 	assert_int_equal(o.workspace_bytes, 1 << 26);
 	assert_int_equal(o.wall_seconds, 90 + LIMIT_APPROVAL_WAITS * 600);
-	/* Its capability has a whole life before it. */
+	/* Its capability has a whole life before it, from now on. */
 	assert_true(stage_capable(&course_stage, "acme", run));
+	assert_true(stage_capable_until(&course_stage, "acme", run) > since);
 	stage_spawned(&course_stage, run, BOX_WORK);
 	stage_phase(&course_stage, "acme", run, PHASE_EXECUTING);
 	ran(o.result, 0, "");
@@ -248,6 +250,24 @@ static void t_box_fails(void **state)
 	}
 }
 
+/* A steward that dies while it is unpacked: the run has failed, and its box goes. */
+static void t_dies(void **state)
+{
+	(void)state;
+	const char *run = begin();
+	struct order o = to_unpacking(run);
+	order_end(&o);
+	(void)stage_stop(&course_stage, SIGKILL);
+	const struct stage_box box = {run, BOX_CHECK};
+	stage_fork(&course_stage, stage_secret);
+	stage_greet_with(&course_stage, 8, &box, 1);
+	(void)stage_expect(&course_stage, SBX_KILL, run, BOX_CHECK);
+	stage_gone(&course_stage, run, BOX_CHECK, true);
+	course_expect_end(stage_final(&course_stage, "acme", run), RUN_FAILED, "controller_restarted",
+			  "controller_restarted");
+	assert_false(stage_capable(&course_stage, "acme", run));
+}
+
 /* A full machine is asked again, as for any box. */
 static void t_capacity(void **state)
 {
@@ -317,7 +337,8 @@ int main(void)
 	}
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(t_whole_course), cmocka_unit_test(t_executable), cmocka_unit_test(t_refused),
-	    cmocka_unit_test(t_box_fails),    cmocka_unit_test(t_capacity),   cmocka_unit_test(t_cancels),
+	    cmocka_unit_test(t_box_fails),    cmocka_unit_test(t_capacity),   cmocka_unit_test(t_dies),
+	    cmocka_unit_test(t_cancels),
 	};
 	return cmocka_run_group_tests(tests, course_setup, course_teardown);
 }
