@@ -51,7 +51,33 @@ def medians(rounds):
     return {k: statistics.median(r[k] for r in rounds) for k in rounds[0]}
 
 
+def goal(what, value, held, bound):
+    print("%s: %.2f (%s: %s)" % (what, value, bound, "held" if held else "MISSED"), flush=True)
+
+
+def goals(m, got):
+    """Of m[streamed, callers][side]."""
+    if not all(name in m[False, 1] for name in ("nginx", "pinfold", "portkey")):
+        return
+
+    def added(stream, name, key):
+        return m[stream, 1][name][key] - m[stream, 1]["direct"][key]
+
+    def of(other):
+        return statistics.median(a["rate"] / b["rate"] for a, b in zip(got[False, 16]["pinfold"], got[False, 16][other]))
+    x = added(False, "pinfold", "p50") / added(False, "portkey", "p50")
+    goal("added at one caller, of what portkey adds", x, x <= 0.25, "at most 0.25")
+    x = added(True, "pinfold", "first_p50") / 1e3
+    goal("added to a stream's first event at one caller, ms", x, x <= 1, "at most 1")
+    for other, least in (("nginx", 0.30), ("portkey", 8)):
+        goal("calls a second at 16 callers, of %s" % other, of(other), of(other) >= least, "at least %g" % least)
+    x = m[False, 16]["pinfold"]["cpu"] / m[False, 16]["nginx"]["cpu"]
+    print("processor time of a call at 16 callers, of nginx: %.1f; portkey's %.1f" % (
+        x, m[False, 16]["portkey"]["cpu"] / m[False, 16]["nginx"]["cpu"]), flush=True)
+
+
 def latency(sides, args):
+    all_m, all_got = {}, {}
     print("p50 and p99 of a call, and to its first event, in ms; processor time of it in us, in all processes of the side\n"
           "                    side        p50      p99   added p50     p99  first p50     p99  calls/s  of nginx  of portkey    cpu")
     for stream in (False, True):
@@ -61,6 +87,7 @@ def latency(sides, args):
                 for s in sides:
                     got[s.name].append(measure(s, body(stream), callers, args.seconds))
             m = {name: medians(r) for name, r in got.items()}
+            all_m[stream, callers], all_got[stream, callers] = m, got
             for s in sides:
                 one, base = m[s.name], m["direct"]
                 of = [("%9.2f" % statistics.median(a["rate"] / b["rate"] for a, b in zip(got[s.name], got[other])))
@@ -70,6 +97,7 @@ def latency(sides, args):
                 print("%s %2d callers %-9s %7.2f  %7.2f   %s  %s %8.0f %s   %s %6s" % (
                     "streamed" if stream else "whole   ", callers, s.name, one["p50"] / 1e3, one["p99"] / 1e3, added, first, one["rate"], *of,
                     "%.0f" % one["cpu"] if s.pids() else ""), flush=True)
+    goals(all_m, all_got)
 
 
 def held(got):
