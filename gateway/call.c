@@ -45,6 +45,7 @@ static void admit(struct gate_call *call)
 static void set_out(struct gate_call *call)
 {
 	buf_free(&call->body);
+	bodies_keep(call, call->request.body.n);
 	call->answer.asked = true;
 	upstream_begin(call);
 }
@@ -52,6 +53,7 @@ static void set_out(struct gate_call *call)
 static void settle(struct gate_call *call)
 {
 	model_request_free(&call->request);
+	bodies_keep(call, 0);
 	ask_worker(call, gate_settle);
 }
 

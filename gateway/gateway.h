@@ -76,6 +76,7 @@ struct app {
 	struct flights *flights;
 	struct beats *beats;
 	struct listeners *listeners;
+	uint64_t bodies; /* bytes of requests in memory; the loop's, and bodies.c's */
 };
 
 enum box_delivery { BOX_UNKNOWN, BOX_FILES, BOX_WIRE }; /* how its run gets its tokens */
@@ -97,6 +98,7 @@ struct box {
 	atomic_bool link_told, id_told; /* workers': one log line a run for what was left out */
 	bool closing, due;              /* gone: no call sets out any more; to be run this turn */
 	unsigned away;                  /* calls that are not libmicrohttpd's at the moment */
+	uint64_t bodies;                /* as app's, of its own */
 	unsigned busy;                  /* calls from their body's end to their own */
 	struct box *next, *next_due;
 };
@@ -204,6 +206,8 @@ struct gate_call {
 	char path[512];
 	uint64_t started_ms;
 	size_t swallowed;
+	size_t declared; /* bytes that its body has or may have */
+	uint64_t holds;  /* bytes of app's bodies that are its own */
 	bool too_large, close;
 };
 
@@ -348,6 +352,11 @@ bool relay_reply(struct gate_call *call);
 /* Whether its client leaves meanwhile. */
 void http_watch(struct gate_call *call);
 void http_unwatch(struct gate_call *call);
+
+/* bodies.c, by the loop: room for what the call's request needs, before it is read. False: there is none now. */
+bool bodies_take(struct gate_call *call);
+/* Of that, only so much is needed any more. */
+void bodies_keep(struct gate_call *call, uint64_t n);
 
 /* beat.c, by the loop: signs of life to a call's box, from now until the end, as its format and its terms want them. */
 struct beats *beats_new(struct app *app);

@@ -234,7 +234,7 @@ static bool json_type(const struct head *h)
 	return *v == 0 || *v == ';' || *v == ' ';
 }
 
-static enum err check_body_headers(const struct gate_call *call, const struct head *h)
+static enum err check_body_headers(struct gate_call *call, const struct head *h)
 {
 	const struct route *route = call->found.route;
 	uint64_t length = 0;
@@ -251,6 +251,7 @@ static enum err check_body_headers(const struct gate_call *call, const struct he
 		return ERR_INVALID_REQUEST;
 	if (route->body == BODY_NONE)
 		return transfer || length > 0 ? ERR_INVALID_REQUEST : ERR_OK;
+	call->declared = declared ? (size_t)length : gate_body_max(call);
 	return length > gate_body_max(call) ? ERR_REQUEST_TOO_LARGE : ERR_OK;
 }
 

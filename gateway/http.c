@@ -96,6 +96,7 @@ static void free_call(struct gate_call *call)
 	relay_free(call);
 	terms_done(call->terms);
 	terms_done(call->before);
+	bodies_keep(call, 0);
 	call->app->listeners->calls--;
 	free(call);
 }
@@ -188,6 +189,12 @@ static enum MHD_Result on_head(struct gate_call *call, const char *method)
 	call->close = true;
 	switch (head_check(call, method, call->state == CALL_KNOWN, &e)) {
 	case HEAD_ON:
+		if (!bodies_take(call)) {
+			call->retry_after = 1;
+			gate_fail(call, ERR_RESOURCES_EXHAUSTED, NULL);
+			call_event(call, CALL_EV_REFUSED);
+			return send_reply(call);
+		}
 		call->close = false;
 		buf_init(&call->body, gate_body_max(call));
 		call_event(call, CALL_EV_PASSED);
@@ -216,6 +223,9 @@ static bool take_body(struct gate_call *call, const char *data, size_t n)
 		call->swallowed += n;
 		return call->swallowed <= SWALLOW;
 	}
+	/* Once, and not by doubling what is there. */
+	if (call->body.n == 0)
+		(void)buf_room(&call->body, call->declared);
 	buf_add(&call->body, data, n);
 	return !buf_failed(&call->body);
 }

@@ -165,17 +165,20 @@ def asks(name, text):
 class Stream:
     """One call with stream true; how it ends is seen on the socket."""
 
-    def __init__(self, run, name, what, read=True, buffer=None, token=None, **more):
+    def __init__(self, run, name, what, read=True, buffer=None, token=None, pad="", **more):
         path, _, model = FORMATS[name][:3]
         self.run, self.name, self.text = run, name, "%s (%s) of %s" % (what, name, run.id)
-        said = asks(name, self.text)
+        said = asks(name, self.text + pad)
         self.s = socket.socket()
         if buffer:
             self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self.s.settimeout(PATIENCE)
         self.s.connect(("127.0.0.1", run.port))
         whole = {} if name == "gemini" else {"model": model, "stream": True}
-        self.s.sendall(request("POST", path, token or run.token(), json.dumps({**whole, **said, **more}).encode()))
+        try:
+            self.s.sendall(request("POST", path, token or run.token(), json.dumps({**whole, **said, **more}).encode()))
+        except OSError:
+            pass  # it is answered already
         self.raw, self.waits = b"", False
         if read:
             self.all()
@@ -518,6 +521,61 @@ def beats(rig, tap):
     tap.gone.clear()
 
 
+def memory_of_requests(rig, tap):
+    """12 MB for requests, three times for one of 1 MB that is read, and once while it is at the provider."""
+    pad = "x" * 990000
+
+    def opens(run):
+        """So many calls until one is refused."""
+        held = []
+        while True:
+            s = Stream(run, "chat", "HANG %d" % len(held), read=False, pad=pad)
+            if not wait_for(lambda: tap.asked(s.text) or select.select([s.s], [], [], 0)[0]) or not tap.asked(s.text):
+                return held, s.all()
+            if len(held) > 9:
+                sys.exit("there is no end of room")
+            held.append(s)
+
+    runs = [begin(rig, "chat", 40, agent="calm") for _ in range(5)]
+    held = []
+    for run, n in zip(runs, (5, 3, 1, 1, 0)):
+        mine, last = opens(run)
+        held.append(mine)
+        same(len(mine), n, "calls of run %s that there is room for" % run.id)
+        same((last.answer.status, last.answer.code, last.answer.headers.get("retry-after")), (503, "resources_exhausted", "1"), "and one more: %r" % last.raw[:300])
+        same(run.shown()["used"], n, "which spends nothing")
+    # Before its body is sent; what has none is not concerned.
+    body = json.dumps({"model": MODEL, "messages": [], "x": pad}).encode()
+    a = raw_call(runs[4].port, request("POST", FORMATS["chat"][0], runs[4].token(), body)[:-len(body)])
+    same((a.status, a.code), (503, "resources_exhausted"), "refused by its head")
+    same(get(runs[0].port, "/internal/v1/models", runs[0].token()).status, 200, "a request without a body")
+    same(Stream(runs[4], "chat", "GOOD").clean(), True, "a small one")
+    same(Stream(runs[0], "chat", "GOOD", pad=pad).answer.status, 503, "a large one of who has most")
+    for s in held[0]:
+        s.s.close()
+    check(wait_for(lambda: Stream(runs[0], "chat", "GOOD", pad=pad).clean()), "once they are gone there is room again")
+    for s in held[1] + held[2] + held[3]:
+        s.s.close()
+    # Whatever arrives at once, there is never more than that.
+    resident, sanitized = watched(rig)
+    before, pad = resident(), "x" * 1900000
+    rush = [begin(rig, "chat", 40, agent="calm") for _ in range(8)]
+    got = []
+
+    def ask(run, token, i):
+        got.append(Stream(run, "chat", "GOOD HELD %d" % i, token=token, pad=pad).answer.status)
+    tap.gone.clear()
+    threads = [threading.Thread(target=ask, args=(r, r.token(), i)) for r in rush for i in range(8)]
+    [t.start() for t in threads]
+    check(wait_for(lambda: len(got) >= 58), "64 of 2 MB: most are refused, %s" % got)
+    grown = resident() - before
+    check(sanitized or grown < 40000, "64 requests of 2 MB where there are 12 MB for them: %d kB" % grown)
+    tap.release()
+    [t.join() for t in threads]
+    check(0 < got.count(200) <= 6 and set(got) <= {200, 503, 0}, "those that were let in are answered: %s" % got)
+    tap.gone.clear()
+
+
 def whole_limits(rig, tap):
     """A whole stream has at most 4 s and 150,000 bytes here."""
     run = begin(rig, "chat")
@@ -579,6 +637,12 @@ def main():
             top = folder()
             rig = rig_of(top, tap, ("timeout", 300000), ("idle", 300), ("beat", 1))
             beats(rig, tap)
+            rig.stop()
+        if not sys.argv[1:] or "memory_of_requests" in sys.argv[1:]:
+            remove(top)
+            top = folder()
+            rig = rig_of(top, tap, ("timeout", 300000), ("memory", 12000000))
+            memory_of_requests(rig, tap)
             rig.stop()
     finally:
         log = top + "/pinfold-gateway.log"
