@@ -246,40 +246,40 @@ def idempotency():
 def sources():
     """An archive goes to the store in parts, and nothing is done where it is refused before."""
     zstd, gzip = b"\x28\xb5\x2f\xfd", b"\x1f\x8b\x08"
-    def send(body, kind="application/zstd", token=None, more=()):
+    def give(body, kind="application/zstd", token=None, more=()):
         return ask(rig.path, request("POST", "/v1/sources", token or rig.token, body, [("CONTENT_TYPE", kind), *more]))
     body = zstd + os.urandom(300000)
     id = hashlib.sha256(body).hexdigest()
     rig.store.parts.clear()
-    a = send(body)
+    a = give(body)
     check("a source", a.status == 201 and set(a.json) == {"sourceId", "bytes", "expiresAt"} and (a.json["sourceId"], a.json["bytes"]) == (id, len(body))
           and a.headers["location"] == "/v1/sources/" + id, a)
     check("it came in parts", rig.store.parts == [(0, 131072), (131072, 131072), (262144, len(body) - 262144)], rig.store.parts)
-    check("again", send(body).status == 200)
+    check("again", give(body).status == 200)
     exact = zstd + bytes(131068)
     rig.store.parts.clear()
-    check("of exactly a part", send(exact).status == 201 and rig.store.parts == [(0, 131072)], rig.store.parts)
-    check("in chunks", send(exact, more=[("CONTENT_LENGTH", None), ("HTTP_TRANSFER_ENCODING", "chunked")]).status == 200)
+    check("of exactly a part", give(exact).status == 201 and rig.store.parts == [(0, 131072)], rig.store.parts)
+    check("in chunks", give(exact, more=[("CONTENT_LENGTH", None), ("HTTP_TRANSFER_ENCODING", "chunked")]).status == 200)
     a = get("/v1/sources/" + id)
     check("as it is known", a.status == 200 and set(a.json) == {"sourceId", "bytes", "createdAt", "expiresAt"} and a.json["bytes"] == len(body), a)
     check("to a device, too", get("/v1/sources/" + id, rig.device).status == 200)
     check("another tenant's is none", refused(get("/v1/sources/" + id, rig.other), 404, "source_not_found"))
-    check("a device sends none", refused(send(body, token=rig.device), 403, "forbidden"))
+    check("a device sends none", refused(give(body, token=rig.device), 403, "forbidden"))
     done = rig.store.done
     for name, sent, kind in (("nothing", b"", "application/zstd"), ("text", b"hello", "application/gzip"), ("a zip", b"PK\3\4" + bytes(600), "application/x-tar"),
                              ("zeros", bytes(10240), "application/x-tar"), ("another kind", gzip + bytes(600), "application/zstd"),
                              ("a tar of less than a block", b"a.py" + bytes(200), "application/x-tar"), ("too short", b"\x1f\x8b", "application/gzip")):
-        check(name + " is no archive", refused(send(sent, kind), 400, "invalid_archive"), send(sent, kind))
+        check(name + " is no archive", refused(give(sent, kind), 400, "invalid_archive"), give(sent, kind))
     for kind in (None, "", "application/octet-stream", "application/json", "application/zstd; q=1", "application/zstdx"):
-        check(f"{kind} is no type of archives", refused(send(body, kind), 415, "archive_required"))
-    check("nor may it be encoded", refused(send(body, more=[("HTTP_CONTENT_ENCODING", "gzip")]), 415, "unsupported_encoding"))
+        check(f"{kind} is no type of archives", refused(give(body, kind), 415, "archive_required"))
+    check("nor may it be encoded", refused(give(body, more=[("HTTP_CONTENT_ENCODING", "gzip")]), 415, "unsupported_encoding"))
     for length in ("64000001", "1000000000", "99999999999999999999"):
-        check(f"{length} bytes are refused unread", refused(send(b"", more=[("CONTENT_LENGTH", length)]), 413, "source_archive_too_large"))
-    check("a length that lies", refused(send(body, more=[("CONTENT_LENGTH", str(len(body) + 1))]), 400, "length_mismatch"))
-    check("and in its first part", refused(send(zstd, more=[("CONTENT_LENGTH", "5")]), 400, "length_mismatch"))
+        check(f"{length} bytes are refused unread", refused(give(b"", more=[("CONTENT_LENGTH", length)]), 413, "source_archive_too_large"))
+    check("a length that lies", refused(give(body, more=[("CONTENT_LENGTH", str(len(body) + 1))]), 400, "length_mismatch"))
+    check("and in its first part", refused(give(zstd, more=[("CONTENT_LENGTH", "5")]), 400, "length_mismatch"))
     check("and leaves nothing", not rig.store.uploads, rig.store.uploads)
     rig.store.no_uploads = 185, "", 7
-    a = send(body)
+    a = give(body)
     check("a crowd is told when to come again", refused(a, 429, "too_many_sources") and a.headers["retry-after"] == "7", a)
     rig.store.no_uploads = None
     check("none of these was taken", rig.store.done == done)
@@ -292,6 +292,24 @@ def sources():
         check("and a byte more", refused(to_small(200001, chunked), 413, "source_archive_too_large"))
     check("which leaves nothing", not small.store.uploads and len(small.store.sources) == 1)
     check("it stops", small.stop() == 0)
+
+    # It has as long as it comes along, and no longer.
+    slow = Rig(sys.argv[1], deadline_ms=500)
+    sent = zstd + bytes(5 * 131072 - 4)
+    with connect(slow.path) as s:
+        send(s, begin() + params(environment("POST", "/v1/sources", slow.token, sent, [("CONTENT_TYPE", "application/zstd")])))
+        for i in range(5):
+            send(s, b"".join(record(STDIN, sent[i * 131072:][j:j + 32768]) for j in range(0, 131072, 32768)))
+            time.sleep(0.3)
+        send(s, record(STDIN))
+        a = receive(s)
+    check("a slow one that comes along is taken", a is not None and a.status == 201, a)
+    with connect(slow.path) as s:
+        send(s, begin() + params(environment("POST", "/v1/sources", slow.token, sent, [("CONTENT_TYPE", "application/zstd")])) + record(STDIN, sent[:1000]))
+        a = receive(s)
+    check("one that stands still is not", refused(a, 408, "request_timeout"), a)
+    check("and leaves nothing", wait_for(lambda: not slow.store.uploads) and len(slow.store.sources) == 1)
+    check("it stops", slow.stop() == 0)
 
     # A run of it.
     more = {k: v for k, v in BODY.items() if k != "files"}
@@ -525,10 +543,10 @@ def devices():
     # A process of a sandbox, whatever it holds.
     code()
     body = json.dumps({"code": "ABCDEFGH", "label": "thief"}).encode()
-    for uid in (100000, 100015):
+    for uid in (100000, 100023):
         check(f"uid {uid} of a sandbox pairs nothing", as_uid(uid, request("POST", "/v1/pair", body=body)) == "403 caller_refused")
         check(f"uid {uid} of a sandbox revokes nothing", as_uid(uid, request("DELETE", "/v1/devices/page", rig.device)) == "403 caller_refused")
-    check("and the code is still there", as_uid(100016, request("POST", "/v1/pair", body=body)) == "201 None")
+    check("and the code is still there", as_uid(100024, request("POST", "/v1/pair", body=body)) == "201 None")
 
 
 def promised(word):

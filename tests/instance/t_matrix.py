@@ -86,8 +86,16 @@ def device_of(tenant):
     return "m-" + root.token(tenant, DEVICE).split("_")[1]
 
 
+def source_of(tenant):
+    a = fastcgi.ask(SOCKET, fastcgi.request("POST", "/v1/sources", makers[tenant], b"\x28\xb5\x2f\xfd" + os.urandom(20), [("CONTENT_TYPE", "application/zstd")]))
+    if a.status != 201:
+        raise AssertionError(a)
+    return a.json["sourceId"]
+
+
 RUNS = {MINE: made(MINE), OTHERS: made(OTHERS)}
 LABELS = {t: device_of(t) for t in RUNS}
+SOURCES = {t: source_of(t) for t in RUNS}
 
 # Who asks: name, token, tenant, kind, rights. A tenant of None: nobody that is known, refused with this code where one must be known.
 CALLERS = [("nobody", None, None, 0, "unauthorized"), ("no token of ours", "x" * 60, None, 0, "unauthorized"),
@@ -113,6 +121,8 @@ OWN = {"healthz": (None, [(200, None)], None), "readyz": (None, [(200, None)], N
        "approval_list": (None, [(200, None)], "run_not_found"),
        "approval_decide": ({"decision": "deny"}, [(409, "run_is_terminal"), (404, "approval_not_found")], "run_not_found"),
        "grant_revoke": (None, [(409, "run_is_terminal"), (404, "grant_not_found")], "run_not_found"),
+       "source_create": ({}, [(415, "archive_required")], None), "source_show": (None, [(200, None)], "source_not_found"),
+       "source_delete": (None, [(204, None)], "source_not_found"),
        "inbox": (None, [(200, None)], None), "receipts": (None, [(200, None)], None),
        "pair": ({"code": "ABCDEFGH", "label": "x"}, [(401, "invalid_pairing_code")], None),
        "device_list": (None, [(200, None)], None), "device_revoke": (None, [(204, None)], "device_not_found"),
@@ -144,7 +154,8 @@ def named(path, whose, tenant):
     other = OTHERS if tenant != OTHERS else MINE
     run = {"own": RUNS[tenant], "another's": RUNS[other], "nobody's": "none"}[whose]
     label = {"own": LABELS[tenant], "another's": LABELS[other], "nobody's": "none"}[whose]
-    return path.replace("{runId}", run).replace("{label}", label).replace("{name}", "request").replace("{requestId}", "none")
+    source = {"own": SOURCES[tenant], "another's": SOURCES[other], "nobody's": "0" * 64}[whose]
+    return path.replace("{sourceId}", source).replace("{runId}", run).replace("{label}", label).replace("{name}", "request").replace("{requestId}", "none")
 
 
 def cell(row, caller, vhost, whose):
@@ -155,6 +166,8 @@ def cell(row, caller, vhost, whose):
     where = named(path, whose, tenant)
     if no is None and whose == "own" and handler == "run_delete":
         where = "/v1/runs/" + made(tenant)  # the others are needed
+    if no is None and whose == "own" and handler == "source_delete":
+        where = "/v1/sources/" + source_of(tenant)
     if no is None and whose == "own" and handler == "device_revoke":
         where = "/v1/devices/" + device_of(tenant)
     got, _ = ask(method, where, caller[1], vhost, body)

@@ -10,6 +10,7 @@
 #include "tests/store/care.h"
 #include "tests/store/old_form.h"
 #include "tests/store/push_steps.h"
+#include "tests/store/sending.h"
 
 static void first(void **state)
 {
@@ -24,6 +25,11 @@ static void first(void **state)
 static void findings(void **state)
 {
 	(void)state;
+	static uint8_t archive[20000];
+	/* Of 20,000 times "z". */
+	static const char archive_use[] =
+	    "09ef7eb5c2cd6571647475fd220c7b88426cf645dd18a063ad27b4c8f1f180a6\0acme\0\0source";
+	memset(archive, 'z', sizeof archive);
 	static const struct {
 		const char *table, *prefix;
 		size_t n;
@@ -69,6 +75,13 @@ static void findings(void **state)
 	    {"push_subscription", "acme\0phone\0", 11, row_drop, "the index of pushes due names phone of acme wrongly"},
 	    {"push_budget", "acme\0", 5, row_cut, "the push budget of \"acme\" cannot be read"},
 	    {"spent", "acme\0runs\0", 10, row_cut, "what acme used of runs cannot be read"},
+	    {"source", "acme\0", 5, row_drop, "is used by a source of acme that is not there"},
+	    {"source", "acme\0", 5, row_drop, "the index by use names the source"},
+	    {"source", "acme\0", 5, row_cut, "of acme cannot be read"},
+	    {"source", "acme\0", 5, row_spoil, "is not in the index by use"},
+	    {"source_by_use", "acme\0", 5, row_drop, "is not in the index by use"},
+	    {"source_by_use", "acme\0", 5, row_cut, "the index by use names the source"},
+	    {"blob_use", archive_use, sizeof archive_use - 1, row_drop, "has no blob"},
 	};
 	static const uint8_t hash[32];
 	struct st_pair_begin code = {.tenant = "acme", .hash = {hash, 32}};
@@ -87,6 +100,8 @@ static void findings(void **state)
 	struct st_token_create phone = {
 	    .tenant = "acme", .kind = 2, .token_id = "phone", .hash = {hash, 32}, .label = "phone"};
 	struct st_ok ok;
+	struct sent sent;
+	assert_int_equal(source_send(fcgi, "acme", archive, sizeof archive, sizeof archive, &sent), ERR_OK);
 	assert_int_equal(st_call_token_create(admin, &phone, NULL, &ok, NULL), ERR_OK);
 	push_ready('a');
 	assert_int_equal(push_put_at("acme", "phone", NULL), ERR_OK);
