@@ -20,7 +20,7 @@ os.chdir(TOP)
 # gcc decides.
 QUICK = ["tcc", "-Werror", "-Wimplicit-function-declaration"] if shutil.which("tcc") else None
 FLAGS = ["-std=gnu17", "-D_GNU_SOURCE"] + [f"-D{d}=\"\"" for d in (
-    "RUNNER_PATH", "PF_SYSCONFDIR", "PF_STATEDIR", "PF_LOGDIR", "PF_RUNDIR", "PF_LIBEXECDIR", "PF_DATADIR")]
+    "RUNNER_PATH", "UNPACK_PATH", "PF_SYSCONFDIR", "PF_STATEDIR", "PF_LOGDIR", "PF_RUNDIR", "PF_LIBEXECDIR", "PF_DATADIR")]
 LINK = ["gcc", "-no-pie"] + ["-fuse-ld=gold"] * (shutil.which("ld.gold") is not None)
 LIBS = ["-lcmocka", "-lyajl", "-lcrypto", "-ldb", "-lunistring", "-lidn2"]
 # attacks.tab says what is tried on a running service: tests/check/walls.py holds each of its rows against an opened wall.

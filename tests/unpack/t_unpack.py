@@ -2,6 +2,9 @@
 """pinfold-unpack over archives that are as they should be, and over one for each rule that is not. They are made here."""
 import gzip, io, os, shutil, stat, subprocess, sys, tarfile, tempfile, zlib
 
+if shutil.which("zstd") is None:
+    print("zstd is missing: install the Debian package zstd")
+    sys.exit(77)
 UNPACK = os.path.abspath("./pinfold-unpack")
 good = bad = 0
 
