@@ -250,6 +250,25 @@ static bool permit(struct upload *u, const char *tool, const char *word)
 	return true;
 }
 
+/* Where nothing else is said, the checks say what is wanted. To be freed; NULL: there are none. */
+static char *by_checks(const struct upload *u)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = u->nchecks > 0 ? open_memstream(&text, &n) : NULL;
+
+	if (f == NULL)
+		return NULL;
+	fputs("Change these files so that what follows passes:", f);
+	for (unsigned i = 0; i < u->nchecks; i++)
+		fprintf(f, "\n%s", u->check[i]);
+	if (fclose(f) != 0) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
 	struct upload u = {.dir = "."};
@@ -312,8 +331,9 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	}
 	if (twice)
 		return usage("run takes one instruction: one -i TEXT or one -f FILE");
-	if (u.instruction == NULL)
-		return usage("run needs -i TEXT or -f FILE: what shall the agent do?");
+	if (u.instruction == NULL && (u.instruction = text = by_checks(&u)) == NULL)
+		return usage(
+		    "run needs -i TEXT or -f FILE: what shall the agent do? Or --check: have it make that pass");
 	if (argc - optind > 1)
 		return usage("run takes one folder");
 	if (optind < argc)

@@ -14,7 +14,7 @@
 
 static const struct command commands[] = {
     {"run",
-     "{-i TEXT | -f FILE} [--agent PROFILE] [--model-profile PROFILE] [--allow PATH]...\n"
+     "[-i TEXT | -f FILE] [--agent PROFILE] [--model-profile PROFILE] [--allow PATH]...\n"
      "           [--check \"COMMAND\"]... [--ask TOOL]... [--deny TOOL]... [--idempotency-key KEY] [--detach]\n"
      "           [--patch] [DIR]",
      "upload DIR, run the agent on it, follow its events", cmd_run},

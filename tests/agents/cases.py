@@ -1,6 +1,6 @@
 """What is tried with each agent. A case is a function of the stage and an agent's name; a row of AGENTS says what an agent is, and leaves out the
 cases that it cannot have. Within an agent one case follows another, and each has the agent's provider for itself."""
-import json, os, re, shlex, shutil, threading
+import json, os, re, shlex, shutil, subprocess, threading
 from dataclasses import dataclass
 
 from patience import PATIENCE, wait_for
@@ -21,7 +21,7 @@ AGENTS = {
     "pi": Agent(),
     "qwen": Agent(asks="qwen-ask"),
     "copilot": Agent(asks="copilot-ask"),
-    "gemini": Agent(protocol="gemini", asks="gemini-ask"),
+    "gemini": Agent(protocol="gemini", asks="gemini-ask", without=("tested",)),
 }
 with open(TOP + "/docs/agents.md") as f:
     # Of each agent how often it asks where it is refused for good, and where its provider is down.
@@ -45,31 +45,60 @@ def case(f):
 
 def variants(name, agent):
     """The profiles that the cases want besides the installed ones."""
-    return {f"{name}-tapped": (name, {}), f"{name}-poor": (name, {"extra_requests": "2"}), f"{name}-other": (name, {"{model}": "another-1"})}
+    return {f"{name}-tapped": (name, {"extra_requests": "2"}), f"{name}-other": (name, {"{model}": "another-1"})}
 
 
 @case
 def mends(stage, name):
-    """As a user has it done, by the command line, whole."""
+    """As a user has it done, by the command line: what the documents say, to the letter."""
     seat, tree = stage.upstream.seat(name), f"{stage.work}/{name}"
     shutil.copytree(TOP + "/examples/calc", tree)
-    r = stage.user(name, "--json", "run", "-i", "Mend the sum in calc.py.", "--agent", name, "--check", "python3 -m unittest discover", "--detach", tree)
-    if r.returncode != 0:
+    before = day(stage, name)
+    r = stage.user(name, "run", "--agent", name, "--check", "python3 -m pytest -q", tree)
+    run = re.search(r"^run (\S+)$", r.stderr, re.M)
+    if not run:
         return stage.check(f"{name}: a run", False, r.stderr)
-    run = r.stdout.strip()
-    stage.user(name, "--json", "events", "-f", run)
+    run = run[1]
     v = json.loads(stage.user(name, "--json", "show", run).stdout)
-    transcript = stage.user(name, "artifacts", run, "transcript").stdout
-    stage.check(f"{name} mends the sample", v["status"] == "completed" and v["changedFiles"] == ["calc.py"],
-                (v["status"], v.get("error"), v.get("summary"), [(q["path"], q["key"]) for q in seat.asked], transcript[-1500:]))
+    transcript = stage.transcript(name, run)
+    stage.check(f"pinfold run --agent {name} --check 'python3 -m pytest -q' DIR mends the sample", r.returncode == 0 and v["status"] == "completed" and
+                v["changedFiles"] == ["calc.py"] and v["verification"][0]["tests"] == {"run": 2, "failed": 0, "skipped": 0},
+                (r.stdout, r.stderr, v["status"], v.get("error"), v.get("summary"), [(q["path"], q["key"]) for q in seat.asked], transcript[-1500:]))
+    patch = json.loads(stage.user(name, "--json", "artifacts", run).stdout)
+    check = subprocess.run(["git", "apply", "--check", "-"], cwd=tree, input=stage.user(name, "artifacts", run, "patch").stdout, text=True, capture_output=True)
+    stage.check(f"{name}: its patch is one", check.returncode == 0, (check.stderr, patch))
     stage.check(f"{name}: the provider saw its key, and nothing else that opens anything", seat.asked and all(q["key"] for q in seat.asked) and
                 "not-needed" not in json.dumps([q["headers"] for q in seat.asked]), [q["headers"] for q in seat.asked])
-    stage.check(f"{name}: what it used is what the provider counted", [v["usage"]["promptTokens"], v["usage"]["completionTokens"]] == seat.tokens() and
-                v["usage"]["modelRequests"] == len(seat.asked), (v["usage"], seat.tokens(), len(seat.asked)))
+    used = [v["usage"]["modelRequests"], v["usage"]["promptTokens"], v["usage"]["completionTokens"]]
+    told = [len(seat.asked), *seat.tokens()]
+    stage.check(f"{name}: what it used is what the provider counted", used == told, (used, told))
+    after = day(stage, name)
+    stage.check(f"{name}: and so does its tenant's day", [after[0] - before[0], after[1] - before[1]] == [told[0], told[1] + told[2]], (before, after, told))
     events = stage.user(name, "--json", "events", run).stdout
     kinds = [json.loads(l)["event_type"] for l in events.splitlines()]
     stage.check(f"{name}: people see what it does", "tool.call" in kinds and "message.text" in kinds, kinds)
-    stage.check(f"{name}: no key is anywhere", key_of(name) not in transcript + events + json.dumps(v))
+    left = {a: stage.user(name, "artifacts", run, a).stdout for a in v["artifactKeys"]}
+    stage.check(f"{name}: no key is in what it left", len(left) == 7 and not any(key_of(name) in t for t in (*left.values(), events, json.dumps(v), r.stdout + r.stderr)),
+                [a for a, t in left.items() if key_of(name) in t])
+
+
+def day(stage, name):
+    """What the tenant used today: requests and tokens."""
+    quotas = json.loads(stage.operate("--json", "tenant", "show", name))["quotas"]
+    return [quotas[k]["used"] for k in ("modelRequestsDay", "tokensDay")]
+
+
+@case
+def keyless(stage, name):
+    """What the agent and its tools can read, while it works: nothing of it is a key."""
+    # The pattern does not find itself; in a file, since some refuse a command that names what is not theirs.
+    find = "grep -rls 'sk-canary-o[f]-' /proc/[0-9]*/environ /proc/[0-9]*/cmdline /workspace /tmp /etc >found.txt 2>/dev/null\necho looked >>found.txt\n"
+    stage.upstream.seat(name).command = "sh find.txt"
+    run = stage.start(name, more_files={"found.txt": "\n", "find.txt": find}, allowedPaths=["calc.py", "found.txt"], checks=[["git", "diff", "--check"]])
+    v = stage.until(name, run)
+    patch = stage.call(name, "GET", f"/v1/runs/{run}/artifacts/patch") if v.get("changedFiles") else ""
+    added = [l[1:] for l in patch.splitlines() if l.startswith("+") and not l.startswith("+++")]
+    stage.check(f"{name}: no key is in its box", added == ["looked"], (added, v["status"], v.get("error"), stage.transcript(name, run)[-1500:]))
 
 
 def below(folder):
@@ -234,7 +263,7 @@ def spent(stage, name):
     """A budget that is used up stops the agent."""
     seat = stage.upstream.seat(name)
     seat.endless = True
-    run = stage.start(name, name + "-poor", limits={"maxSteps": 2})
+    run = stage.start(name, name + "-tapped", limits={"maxSteps": 2})
     v = stage.until(name, run)
     stage.check(f"{name}: never more than its budget", len(seat.asked) == 4 == v["usage"]["modelRequests"], (len(seat.asked), v))
     stage.check(f"{name}: to the token", [v["usage"]["promptTokens"], v["usage"]["completionTokens"]] == seat.tokens(), (v["usage"], seat.tokens()))

@@ -195,6 +195,13 @@ served["/npm/@a/demo/-/demo-1.2.3-linux.tgz"] = one + b"\0"
 lock(LOCK)
 r = install()
 check("another file than the locked one", r.returncode == 1 and "another file" in r.stderr and not listing(), r)
+served["/npm/@a/demo/-/demo-1.2.3-linux.tgz"] = one
+for path, body in list(served.items()):
+    # One bit of any of them, wherever it stands, and nothing of it all is there.
+    served[path] = body[:len(body) // 2] + bytes([body[len(body) // 2] ^ 1]) + body[len(body) // 2 + 1:]
+    r = install()
+    check("a changed " + path, r.returncode == 1 and "another file" in r.stderr and not listing(), r)
+    served[path] = body
 refused("no archive", "no archive", b"hello")
 refused("cut", "no archive", one[:-40])
 del served["/npm/@a/demo/-/demo-1.2.3-linux.tgz"]

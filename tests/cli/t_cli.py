@@ -189,6 +189,10 @@ def keys(api):
     got, out, err = plain(api, "run", "-i", "x", tree)
     check("a quota", got == 1 and "Try again in 60 seconds." in err and "second one" not in err, err)
     check("wrong use", plain(api, "run", "-i", "x", "--idempotency-key", "a b", tree)[0] == 2)
+    api.answers = {}
+    got, out, err = plain(api, "run", "--check", "git diff --check", "--check", "sh a b", "--detach", tree)
+    check("without an instruction the checks are one", got == 0 and api.created[-1][0]["instruction"].endswith(":\ngit diff --check\nsh a b"), (got, err, api.created[-1:]))
+    check("without either it is wrong use", plain(api, "run", "--detach", tree)[0] == 2)
 
 
 def types(api):
