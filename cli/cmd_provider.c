@@ -60,7 +60,8 @@ static const struct verdict {
     {"key_refused", EXIT_FAILED, "it refuses the key",
      "write a valid key to the file of its secret, then: systemctl reload pinfold"},
     {"not_found", EXIT_FAILED, "it knows no such model or path",
-     "correct model in the model_profile; base_url ends in /v1 for most; protocol says which path is asked"},
+     "correct model in the model_profile; base_url ends in /v1 for most, in /v1beta for Gemini; protocol says which "
+     "path is asked"},
     {"busy", EXIT_FAILED, "it asks to come again later, or the account has no credit left",
      "wait; or look at the account's limits"},
     {"provider_error", EXIT_FAILED, "it has a fault of its own", "try again later"},

@@ -70,7 +70,7 @@ PROGRAMS = {  # name -> (sources, options of the linker, is it behaviour?)
     "t_text": (["tests/unit/t_text.c"], [], True),
     "t_text_mask": (["tests/unit/t_text_mask.c"], [], True),
     "t_text_vectors": (["tests/unit/t_text_vectors.c", "gateway/agent_text.c"], [], True),
-    "t_policy": (["tests/unit/t_policy.c", "tests/unit/model_oracle.c", "gateway/policy.c", "gateway/policy_words.c", "gateway/policy_strict.c", "gateway/format.c",
+    "t_policy": (["tests/unit/t_policy.c", "tests/unit/model_oracle.c", "gateway/policy.c", "gateway/policy_words.c", "gateway/denied.c", "gateway/policy_strict.c", "gateway/format.c",
                   "gen/fields.c"], [], True),
     "pinfold-stored": (STORE, [], None),
 }

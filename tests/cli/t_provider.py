@@ -28,8 +28,11 @@ class Fake(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         seen.append((self.path, dict(self.headers), body))
         what = self.path.split("/")[1]
-        status = int(what) if what.isdigit() else 200
+        status = int(what[:3]) if what[:3].isdigit() else 200
         kind, text = ("text/html", b"<html>") if what == "html" else ("application/json", b"{}")
+        if what == "400key":  # as Gemini says it
+            text = json.dumps({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "API key not valid.", "details": [
+                {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}}).encode()
         if what == "half":
             text = b'{"a":'
         self.send_response(status)
@@ -109,6 +112,9 @@ def main():
     cases = [  # name, base_url, further settings, outcome, exit status, a word of the message
         ("good", plain + "/ok/v1", "", "ok", 0, "answers"),
         ("claude", plain + "/ok/v1", 'protocol = "anthropic"', "ok", 0, "answers"),
+        ("google", plain + "/ok/v1beta", 'protocol = "gemini"', "ok", 0, "answers"),
+        ("googlekey", plain + "/400key/v1beta", 'protocol = "gemini"', "key_refused", 1, "refuses the key"),
+        ("googlepicky", plain + "/400/v1beta", 'protocol = "gemini"', "request_refused", 1, "refuses the request"),
         ("secure", "https://127.0.0.1:%d/v1" % right_port, 'ca_file = "%s"' % ca, "ok", 0, "answers"),
         ("nowhere", "https://nothing.invalid/v1", "", "name", 4, "does not resolve"),
         ("closed", "https://127.0.0.1:%d/v1" % closed.getsockname()[1], "", "refused", 4, "nobody takes connections"),
@@ -159,7 +165,11 @@ def main():
         check(name, p.returncode == status and json.loads(p.stdout)["outcome"] == outcome, p.stdout, p.stderr)
     chat = [s for s in seen if s[0] == "/ok/v1/chat/completions"]
     said = [s for s in seen if s[0] == "/ok/v1/messages"]
-    check("one call each", (len(chat), len(said)) == (1, 1), len(chat), len(said))
+    google = [s for s in seen if s[0] == "/ok/v1beta/models/model-of-google:generateContent"]
+    check("one call each", (len(chat), len(said), len(google)) == (1, 1, 1), len(chat), len(said), len(google))
+    body = json.loads(google[0][2]) if google else {}
+    check("a tiny call of Gemini's", google and google[0][1].get("x-goog-api-key") == KEY and not {"Authorization", "x-api-key"} & set(google[0][1]) and
+          body["generationConfig"] == {"maxOutputTokens": 16} and set(body) == {"contents", "generationConfig"}, google)
     for calls, header, value in ((chat, "Authorization", "Bearer " + KEY), (said, "x-api-key", KEY)):
         body = json.loads(calls[0][2]) if calls else {}
         check("the key is where it belongs", calls and calls[0][1].get(header) == value, calls)
