@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The official openai and @anthropic-ai/sdk clients pass their calls through the gateway unchanged, and stop where it says so.
+"""The official openai, @anthropic-ai/sdk and @google/genai clients pass their calls through the gateway unchanged, and stop where it says so.
 
 Needs root, node and npm (or packages that were fetched before). Part of the long list: tools/ci clients.
 """
@@ -17,7 +17,7 @@ from cases_common import *  # noqa: E402,F403
 from npm import npm  # noqa: E402
 from rig import *  # noqa: E402,F403
 
-PACKAGES = (("openai", "6.49.0"), ("@anthropic-ai/sdk", "0.68.0"))
+PACKAGES = (("openai", "6.49.0"), ("@anthropic-ai/sdk", "0.68.0"), ("@google/genai", "2.32.0"))
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -43,17 +43,21 @@ def within(want, got):
 def buffered(ask, rig, answers):
     """model_stream = buffered: what the clients hand out are the provider's answers."""
     for name, what, profile, model in (("chat_completions", "chat", "main", MODEL), ("responses", "responses", "main", MODEL),
-                                       ("messages", "messages", "anth", "m-anth")):
+                                       ("messages", "messages", "anth", "m-anth"), ("gemini_stream", "genai", "gem", "m-gem")):
         own = {w: a for w, (n, a) in answers.items() if n == name}
         run = rig.run(3 * len(own), profile=profile, model=model, agent="calm")
         got = ask(what + "Events", run, None, *own)
         for (word, want), events in zip(own.items(), got.get("got") or [{}] * len(own)):
             try:
-                made = t_frames.KINDS[name][1]([(e["type"], e) for e in events] if name != "chat_completions" else
-                                               [(None, e) for e in events] + [(None, "[DONE]")], True)
+                for e in events:
+                    e.pop("sdkHttpResponse", None)  # its own
+                ends = {"chat_completions": [(None, "[DONE]")], "gemini_stream": []}
+                made = t_frames.KINDS[name][1]([(None, e) for e in events] + ends[name] if name in ends else [(e["type"], e) for e in events], True)
             except Exception as e:
                 made = repr(e), got
             same(made, want, "%s: %s by its events" % (name, word))
+        if name == "gemini_stream":  # has no such helper
+            continue
         own = {w: a for w, a in own.items() if plain(a)}
         got = ask(what + "Whole", run, None, *own)
         for (word, want), whole in zip(own.items(), got.get("got") or [got] * len(own)):
@@ -88,6 +92,8 @@ def main(top, models):
     rig.tell("provider", "p-anth", model.url, model.ca, "key", 0, "anthropic")
     rig.tell("profile", "main", "p-main", MODEL)
     rig.tell("profile", "anth", "p-anth", "m-anth")
+    rig.tell("provider", "p-gem", model.url.replace("/v1", "/v1beta"), model.ca, "key", 0, "gemini")
+    rig.tell("profile", "gem", "p-gem", "m-gem")
     rig.tell("agent", "open", "agent", 0, 0, 4000, 3)
     rig.tell("agent", "calm", "agent", 0, 1, 4000, 3)
     rig.start()
@@ -100,25 +106,31 @@ def main(top, models):
         except ValueError:
             return {"broken": done.stdout + done.stderr}
 
-    runs = {"main": rig.run(40, agent="open"), "anth": rig.run(40, profile="anth", model="m-anth", agent="open")}
+    runs = {"main": rig.run(40, agent="open"), "anth": rig.run(40, profile="anth", model="m-anth", agent="open"),
+            "gem": rig.run(40, profile="gem", model="m-gem", agent="open")}
     for what, profile, got in (("chat", "main", "hi"), ("parts", "main", "hi"), ("models", "main", MODEL), ("responses", "main", "hi"),
                                ("messages", "anth", "hi"), ("bearer", "anth", "hi"), ("beta", "anth", "hi"), ("count", "anth", 42),
-                               ("claudeModels", "anth", "m-anth")):
+                               ("claudeModels", "anth", "m-anth"), ("genai", "gem", "hi"), ("genaiCount", "gem", 42),
+                               ("genaiModels", "gem", "models/m-gem"), ("genaiModel", "gem", "models/m-gem")):
         same(ask(what, runs[profile]), {"got": got, "tries": 1}, what)
-    sent = [json.loads(r["body"]) for r in model.requests() if "thinking" in r["body"]]
+    sent = [json.loads(r["body"]) for r in model.requests() if '"thinking":' in r["body"]]
     same([(b["max_tokens"], b["thinking"]["budget_tokens"], "metadata" in b) for b in sent], [(4000, 3999, False)], "cap and budget")
     same({r.get("beta") for r in model.requests() if r.get("beta")}, {"effort-2025-11-24"}, "betas")
+    sent = [json.loads(r["body"])["generationConfig"] for r in model.requests() if "thinkingConfig" in r["body"]]
+    same([(c["maxOutputTokens"], c["thinkingConfig"]["thinkingBudget"], c["candidateCount"]) for c in sent], [(4000, 3999, 1)], "cap, budget and one answer")
     used = {p: r.shown()["used"] for p, r in runs.items()}
-    same(used, {"main": 3, "anth": 4}, "units")
+    same(used, {"main": 3, "anth": 4, "gem": 2}, "units")
     for what, profile, error, status, code in (
             ("hosted", "main", "BadRequestError", 400, "model_field_refused"),
             ("hostedClaude", "anth", "BadRequestError", 400, "model_field_refused"),
+            ("genaiHosted", "gem", "ApiError", 400, "model_field_refused"), ("genaiFile", "gem", "ApiError", 400, "model_field_refused"),
+            ("genaiForeign", "gem", "ApiError", 404, "model_not_allowed"),
             ("foreign", "main", "NotFoundError", 404, "model_not_allowed")):
         a = ask(what, runs[profile])
         same((a.get("error"), a.get("status"), a.get("code"), a.get("tries")), (error, status, code, 1), what)
     same({p: r.shown()["used"] for p, r in runs.items()}, used, "refusals spend nothing")
     for profile, what, error, status in (("main", "chat", "PermissionDeniedError", 403), ("main", "responses", "BadRequestError", 400),
-                                         ("anth", "messages", "PermissionDeniedError", 403)):
+                                         ("anth", "messages", "PermissionDeniedError", 403), ("gem", "genai", "ApiError", 403)):
         run = rig.run(1, profile=profile, model=runs[profile].model, agent="open")
         same(ask(what, run).get("got"), "hi", what + ": the last unit")
         a = ask(what, run)
