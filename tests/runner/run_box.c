@@ -76,6 +76,13 @@ void up_file(int up, const char *path, const char *text)
 	add(up, bn_put_file(frame, sizeof frame, 0, &m));
 }
 
+void up_key(int up, const char *variable, const char *file, const char *value)
+{
+	struct bn_credential m = {
+	    .secret = "s", .variable = variable, .file = file, .made_up = 1, .value = bytes(value)};
+	add(up, bn_put_credential(frame, sizeof frame, 0, &m));
+}
+
 void up_changed(int up, const char *path, bool executable, const char *text)
 {
 	struct bn_changed m = {.path = path, .executable = executable, .content = bytes(text)};

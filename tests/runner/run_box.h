@@ -18,6 +18,8 @@ void up_source_end(int up, uint32_t files);
 void up_request(int up, const char *json);
 void up_token(int up, const char *file, const char *token);
 void up_file(int up, const char *path, const char *text);
+/* A key that is made up; variable or file is "". */
+void up_key(int up, const char *variable, const char *file, const char *value);
 void up_changed(int up, const char *path, bool executable, const char *text);
 void up_removed(int up, const char *path);
 void up_agent(int up, uint32_t seconds, uint32_t output, const char *const *argv, const char *const *env);

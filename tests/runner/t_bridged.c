@@ -189,6 +189,30 @@ static void an_agent_that_is_not_there(void **s)
 	found_free(&f);
 }
 
+/* They are given to the agent's main process, as without a bridge, and to nobody else. */
+static void keys_are_the_agents(void **s)
+{
+	(void)s;
+	static const char *const bridge[] = {"/bin/sh", "-c", QUIET "env; cat /workspace/.key; " COPY, NULL};
+	static const char *const agent[] = {"/bin/sh", "-c", "echo agent has $A_KEY and $(cat /workspace/.key)", NULL};
+	static const char *const env[] = {"PATH=/usr/bin:/bin", NULL};
+	struct found f;
+	int up = up_new();
+	up_source_end(up, 0);
+	up_request(up, "{}");
+	up_key(up, "A_KEY", "", "of-the-variable");
+	up_key(up, "", ".key", "of-the-file");
+	up_bridge(up, bridge, "x", "x");
+	up_agent(up, ENDLESS, 10000, agent, env);
+	up_go(up, 1, 1000, 4000000, 100000);
+	assert_int_equal(box_all(&f, up), 0);
+	says(&f, "agent has of-the-variable and of-the-file\n");
+	says(&f, "TZ=UTC\n");
+	assert_false(holds(f.ran.output, "A_KEY"));
+	says(&f, "/workspace/.key: ");
+	found_free(&f);
+}
+
 /* With its bridge the agent goes, at once and whatever it did against that. */
 static void without_its_bridge_there_is_no_agent(void **s)
 {
@@ -290,11 +314,17 @@ static void it_comes_once_and_before_the_agent(void **s)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(each_is_a_user_of_its_own),  cmocka_unit_test(the_agent_cannot_reach_it),
-	    cmocka_unit_test(the_claim_is_the_bridges),   cmocka_unit_test(what_it_is_told_of_the_end),
-	    cmocka_unit_test(an_agent_that_is_not_there), cmocka_unit_test(without_its_bridge_there_is_no_agent),
-	    cmocka_unit_test(floods_both_ways),           cmocka_unit_test(both_are_asked_to_stop),
-	    cmocka_unit_test(wall_time_ends_both),        cmocka_unit_test(it_comes_once_and_before_the_agent),
+	    cmocka_unit_test(each_is_a_user_of_its_own),
+	    cmocka_unit_test(the_agent_cannot_reach_it),
+	    cmocka_unit_test(the_claim_is_the_bridges),
+	    cmocka_unit_test(what_it_is_told_of_the_end),
+	    cmocka_unit_test(an_agent_that_is_not_there),
+	    cmocka_unit_test(keys_are_the_agents),
+	    cmocka_unit_test(without_its_bridge_there_is_no_agent),
+	    cmocka_unit_test(floods_both_ways),
+	    cmocka_unit_test(both_are_asked_to_stop),
+	    cmocka_unit_test(wall_time_ends_both),
+	    cmocka_unit_test(it_comes_once_and_before_the_agent),
 	};
 	if (geteuid() != 0) {
 		puts("1..0 # SKIP these tests make namespaces: run them as root");
