@@ -267,15 +267,21 @@ static void let_go(struct transfer *t, bool clean)
 	free(t);
 }
 
+/* By HTTP/1, one call a connection? */
+static bool alone(const struct transfer *t)
+{
+	long version = 0;
+	return curl_easy_getinfo(t->handle, CURLINFO_HTTP_VERSION, &version) == CURLE_OK &&
+	       version <= CURL_HTTP_VERSION_1_1;
+}
+
 /* A connection of HTTP/1 that may be used again is looked at before it is. */
 static void keep_in_mind(struct transfer *t)
 {
 	curl_socket_t fd = CURL_SOCKET_BAD;
-	long version = 0;
 
-	if (curl_easy_getinfo(t->handle, CURLINFO_HTTP_VERSION, &version) == CURLE_OK &&
-	    version <= CURL_HTTP_VERSION_1_1 && curl_easy_getinfo(t->handle, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK &&
-	    fd != CURL_SOCKET_BAD && t->up->nkept < KEPT_MOST) {
+	if (alone(t) && curl_easy_getinfo(t->handle, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK && fd != CURL_SOCKET_BAD &&
+	    t->up->nkept < KEPT_MOST) {
 		unkeep(t->up, fd);
 		t->up->kept[t->up->nkept++] = fd;
 	}
@@ -325,7 +331,8 @@ static void finish(struct transfer *t, CURLcode c)
 	if (c == CURLE_OK)
 		keep_in_mind(t);
 	curl_multi_remove_handle(t->up->multi, t->handle);
-	let_go(t, c == CURLE_OK);
+	/* A handle whose connection is others' as well keeps its buffer, which must not meet another size. */
+	let_go(t, c == CURLE_OK && alone(t));
 	/* One whose only event is its last. */
 	if (answer->e == ERR_OK && call->relay && call->relay->in.ended)
 		call->relay->streams = true;
