@@ -384,6 +384,11 @@ static void quota(void **state)
 	assert_true(ask_retry_after(fcgi) > 0);
 	assert_int_equal(source_send(fcgi, "acme", bytes, 100001, 60000, &sent), ERR_TENANT_STORAGE_FULL);
 	assert_true(nothing_comes());
+	/* Of one whose length was not said, at the part that is too much. */
+	assert_int_equal(FCGI(source_begin(fcgi, "acme", 0, MOST)), ERR_OK);
+	assert_int_equal(FCGI(source_part(fcgi, "acme", 0, bytes, 60000)), ERR_OK);
+	assert_int_equal(FCGI(source_part(fcgi, "acme", 60000, bytes, 60000)), ERR_TENANT_STORAGE_FULL);
+	assert_true(nothing_comes());
 	a = rig_ask(&rig, RIG_FCGI);
 	assert_non_null(a);
 	assert_int_equal(source_begin(a, "acme", 60000, MOST), ERR_OK);
