@@ -261,6 +261,26 @@ def ended(stage, name):
 
 
 @case
+def unfinished(stage, name):
+    """A stream that ends cleanly behind a whole command and says no reason why: Gemini CLI would run it, so it must not come to that."""
+    if name != "gemini":
+        return
+    seat = stage.upstream.seat(name)
+
+    def spoil(h, kind, frames, send):
+        for f in frames[:-1]:
+            send(f)
+        h.wfile.write(b"0\r\n\r\n")
+        h.close_connection = True
+        return True
+
+    seat.spoil = spoil
+    run = stage.start(name)
+    v = stage.until(name, run)
+    stage.check(f"{name}: what is not finished is never run", v["status"] == "failed" and v.get("changedFiles") == [], (v, stage.transcript(name, run)[-1500:]))
+
+
+@case
 def spent(stage, name):
     """A budget that is used up stops the agent."""
     seat = stage.upstream.seat(name)
