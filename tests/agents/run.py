@@ -39,7 +39,7 @@ def main():
     score = Score()
     stage = Stage(a.build, agents, score, a.keep)
     try:
-        stage.install()
+        agents = {n: agents[n] for n in stage.install()}
         for name, agent in agents.items():
             stage.profiles(name, variants(name, agent))
         stage.reload()

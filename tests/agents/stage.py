@@ -112,10 +112,14 @@ tenant "{name}" {{
             self.operate("config", "reload")
 
     def install(self):
+        """Those that are there then: the others have failed, and are not tried."""
+        there = []
         asked = subprocess.run(["npm", "config", "get", "registry"], capture_output=True, text=True, check=True).stdout.strip()
         for name in self.agents:
             r = self.command("agent", "install", "--registry", asked, "--folder", self.folder, name)
             self.check(f"{name} is installed", r.returncode == 0, r.stderr)
+            there += [name] if r.returncode == 0 else []
+        return there
 
     def profiles(self, agent, variants):
         """Profiles like the installed ones, but for some settings: {name: (like, {setting or placeholder: its text})}; taken up by reload().
