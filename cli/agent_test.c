@@ -44,7 +44,7 @@ struct trial {
 	/* of the model's own log */
 	unsigned calls, keyed, streamed;
 	int64_t in, out;
-	char path[64];
+	char path[128];
 };
 
 static volatile sig_atomic_t stopped; /* by a signal: what was made is taken away all the same */
@@ -199,7 +199,7 @@ static void read_log(struct trial *t)
 		arena_init(&b, 64 << 20);
 		const char *body = member(v, "body");
 		const struct json *asked = json_parse(&b, body, strlen(body), JSON_DEPTH_MODEL, 200000, NULL);
-		t->streamed += yes(asked, "stream");
+		t->streamed += yes(asked, "stream") || strstr(member(v, "path"), ":streamGenerateContent") != NULL;
 		snprintf(t->path, sizeof t->path, "%s", member(v, "path"));
 	}
 }
@@ -350,11 +350,19 @@ static void forget(struct trial *t)
 /* What its provider has to speak. A profile that does not say it is known by what it sets. */
 static const char *protocol_of(const struct cf_agent *a)
 {
-	bool anthropic = a->model_format == 3;
+	/* As in spec/conf.tab: any, chat_completions, responses, messages, gemini. */
+	static const char *const spoken[] = {NULL, "openai", "openai", "anthropic", "gemini"};
+	static const struct {
+		const char *variable, *protocol;
+	} known[] = {{"ANTHROPIC_BASE_URL=", "anthropic"}, {"GOOGLE_GEMINI_BASE_URL=", "gemini"}};
 
-	for (uint32_t i = 0; a->model_format == 0 && i < a->env_n; i++)
-		anthropic = anthropic || strncmp(a->env[i], "ANTHROPIC_BASE_URL=", 19) == 0;
-	return anthropic ? "anthropic" : "openai";
+	if (a->model_format > 0 && a->model_format < sizeof spoken / sizeof *spoken)
+		return spoken[a->model_format];
+	for (uint32_t i = 0; i < a->env_n; i++)
+		for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+			if (strncmp(a->env[i], known[k].variable, strlen(known[k].variable)) == 0)
+				return known[k].protocol;
+	return "openai";
 }
 
 static int try_it(struct trial *t)

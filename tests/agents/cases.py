@@ -21,7 +21,7 @@ AGENTS = {
     "pi": Agent(),
     "qwen": Agent(asks="qwen-ask"),
     "copilot": Agent(asks="copilot-ask"),
-    "gemini": Agent(protocol="gemini", asks="gemini-ask", without=("tested",)),
+    "gemini": Agent(protocol="gemini", asks="gemini-ask"),
 }
 with open(TOP + "/docs/agents.md") as f:
     # Of each agent how often it asks where it is refused for good, and where its provider is down.

@@ -229,7 +229,7 @@ bool answer_send(struct peer *p, const struct scenario *s, const struct json *an
 			buf_addc(&body, 'a');
 		buf_adds(&body, "\"}");
 	} else {
-		made = d != DIALECT_COUNT && flag(c->body, "stream");
+		made = d != DIALECT_COUNT && d != DIALECT_GEMINI_COUNT && c->streams;
 		if (d != DIALECT_CHAT)
 			dialect_put(&body, d, s, answer, nth);
 		else

@@ -20,6 +20,8 @@ static bool ends_with(const char *s, const char *tail)
 	return n >= t && strcmp(s + n - t, tail) == 0;
 }
 
+static const char gemini_streams[] = ":streamGenerateContent";
+
 bool dialect_of(const char *path, enum dialect *d)
 {
 	static const char *const tails[] = {"/chat/completions",      "/responses",       "/messages",
@@ -32,7 +34,14 @@ bool dialect_of(const char *path, enum dialect *d)
 			*d = (enum dialect)i;
 			return true;
 		}
-	return false;
+	*d = DIALECT_GEMINI;
+	return ends_with(plain, gemini_streams);
+}
+
+bool dialect_streams(const char *path, const struct json *body)
+{
+	const struct json *v = json_get(body, "stream");
+	return strstr(path, gemini_streams) || (v && v->type == JSON_BOOL && v->truth);
 }
 
 /* Did the model say this item of a conversation? */
@@ -67,7 +76,7 @@ unsigned dialect_turns(enum dialect d, const struct json *body)
 
 unsigned dialect_results(enum dialect d, const struct json *body)
 {
-	const struct json *said = json_get(body, d == DIALECT_RESPONSES ? "input" : "messages");
+	const struct json *said = json_get(body, dialect_says(d));
 	unsigned n = 0;
 
 	for (const struct json *m = said && said->type == JSON_ARRAY ? said->child : NULL; m; m = m->next) {
@@ -77,6 +86,10 @@ unsigned dialect_results(enum dialect d, const struct json *body)
 		for (const struct json *p = content && content->type == JSON_ARRAY ? content->child : NULL; p;
 		     p = p->next)
 			n += string(p, "type") && strcmp(string(p, "type"), "tool_result") == 0;
+		content = json_get(m, "parts");
+		for (const struct json *p = content && content->type == JSON_ARRAY ? content->child : NULL; p;
+		     p = p->next)
+			n += json_get(p, "functionResponse") != NULL;
 	}
 	return n;
 }

@@ -36,6 +36,7 @@ enum dialect { DIALECT_CHAT, DIALECT_RESPONSES, DIALECT_MESSAGES, DIALECT_COUNT,
 struct conversation {
 	enum dialect dialect;
 	const struct json *body;
+	bool streams;     /* the answer is wanted as a stream */
 	unsigned turn;    /* assistant messages so far */
 	unsigned results; /* what tools gave back so far */
 	unsigned nth;     /* chat requests since start, this one included */
@@ -63,6 +64,8 @@ const struct json *scenario_choose(const struct scenario *s, const struct conver
 
 /* dialect.c. False: no format has this path. */
 bool dialect_of(const char *path, enum dialect *d);
+/* Does the request want a stream? Gemini says so in its path. */
+bool dialect_streams(const char *path, const struct json *body);
 /* The field that holds what was said. */
 const char *dialect_says(enum dialect d);
 /* How often the model spoke so far. */

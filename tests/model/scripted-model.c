@@ -111,6 +111,7 @@ static bool serve(struct app *app, struct peer *p, struct http_request *rq)
 	bool object = body && body->type == JSON_OBJECT;
 	struct conversation c = {.dialect = d, .body = body};
 	if (object) {
+		c.streams = dialect_streams(rq->path, body);
 		c.turn = dialect_turns(d, body);
 		c.results = dialect_results(d, body);
 		c.nth = atomic_fetch_add(&app->chats, 1) + 1;

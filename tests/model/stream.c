@@ -333,6 +333,53 @@ static void messages(struct out *o)
 	end(o);
 }
 
+/* A part, or a piece of its text; the last has the end and the usage besides. */
+static void gemini_event(struct out *o, const struct json *part, const char *s, size_t n, bool last)
+{
+	begin(o, NULL);
+	jw_key(&o->w, "candidates");
+	jw_open(&o->w, '[');
+	jw_open(&o->w, '{');
+	jw_kint(&o->w, "index", 0);
+	jw_key(&o->w, "content");
+	jw_open(&o->w, '{');
+	jw_kstr(&o->w, "role", "model");
+	jw_key(&o->w, "parts");
+	jw_open(&o->w, '[');
+	if (part)
+		jw_json(&o->w, part);
+	else {
+		jw_open(&o->w, '{');
+		jw_key(&o->w, "text");
+		jw_strn(&o->w, s, n);
+		jw_close(&o->w, '}');
+	}
+	jw_close(&o->w, ']');
+	jw_close(&o->w, '}');
+	if (last)
+		jw_kstr(&o->w, "finishReason", "STOP");
+	jw_close(&o->w, '}');
+	jw_close(&o->w, ']');
+	put(o, "modelVersion", json_get(o->whole, "modelVersion"));
+	if (last)
+		put(o, "usageMetadata", json_get(o->whole, "usageMetadata"));
+	end(o);
+}
+
+static void gemini(struct out *o)
+{
+	const struct json *candidates = json_get(o->whole, "candidates");
+	const struct json *parts = json_get(json_get(candidates ? candidates->child : NULL, "content"), "parts");
+
+	for (const struct json *p = parts ? parts->child : NULL; p; p = p->next) {
+		for (const char *s = string(p, "text"); *s; s += piece(s))
+			gemini_event(o, NULL, s, piece(s), false);
+		if (!json_get(p, "text"))
+			gemini_event(o, p, NULL, 0, false);
+	}
+	gemini_event(o, NULL, "", 0, true);
+}
+
 bool stream_send(struct peer *p, enum dialect d, const struct buf *whole)
 {
 	static const char head[] =
@@ -346,7 +393,10 @@ bool stream_send(struct peer *p, enum dialect d, const struct buf *whole)
 		return false;
 	buf_init(&o.data, BODY_MAX);
 	buf_init(&o.frame, BODY_MAX);
-	(d == DIALECT_RESPONSES ? responses : d == DIALECT_MESSAGES ? messages : chat)(&o);
+	(d == DIALECT_RESPONSES  ? responses
+	 : d == DIALECT_MESSAGES ? messages
+	 : d == DIALECT_GEMINI   ? gemini
+				 : chat)(&o);
 	buf_free(&o.data);
 	buf_free(&o.frame);
 	return o.ok && peer_write(p, "0\r\n\r\n", 5);
