@@ -20,11 +20,20 @@ def pids():
     return [int(p) for p in os.listdir("/proc") if p.isdigit()]
 
 
+def parent(pid):
+    """0 when it is gone."""
+    try:
+        return int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0
+
+
 def pid_of(name):
-    """The process of this instance with that program, or None."""
+    """The process of this instance with that program, or None. A child of its own that still is that program, as one that becomes a
+    box, is not it."""
     for p in pids():
         exe = program(p)
-        if os.path.basename(exe.removesuffix(" (deleted)")) == name and exe.startswith(INSTANCE):
+        if os.path.basename(exe.removesuffix(" (deleted)")) == name and exe.startswith(INSTANCE) and program(parent(p)) != exe:
             return p
     return None
 
