@@ -29,10 +29,11 @@ static bool keep(char to[RPC_ID], const char *id)
 static bool codex_begin(struct bridge *b)
 {
 	struct rpc_line l;
-	struct codex *c = calloc(1, sizeof *c);
+	struct codex *c;
 
-	if ((b->own = c) == NULL)
+	if ((b->own = calloc(1, sizeof *c)) == NULL)
 		return false;
+	c = b->own;
 	for (unsigned i = 0; i < CALLS; i++)
 		call_drop(&c->items.all[i]);
 	rpc_open(&l, INITIALIZE, "initialize");

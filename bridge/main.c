@@ -241,7 +241,8 @@ int main(int argc, char **argv)
 	b.to = b.dialect->talks ? BRIDGE_FD_TO : -1;
 	if (!b.dialect->talks)
 		close(BRIDGE_FD_TO);
-	if (!write_all(BRIDGE_FD_READY, b.dialect->talks ? &(char){BRIDGE_TALKS} : &(char){BRIDGE_QUIET}, 1))
+	const char kind = b.dialect->talks ? BRIDGE_TALKS : BRIDGE_QUIET;
+	if (!write_all(BRIDGE_FD_READY, &kind, 1))
 		fatal("the runner is gone");
 	if (b.dialect->begin != NULL && !b.dialect->begin(&b))
 		say_end(&b, false, "the agent does not listen");

@@ -74,7 +74,8 @@ void event_call(struct events *e, const char *call_id, const char *tool, const c
 
 void event_output(struct events *e, const char *call_id, const char *tool, bool ok, const char *p, size_t n)
 {
-	must(e != NULL && (ok || !ok) && utf8_valid(p, n, NULL));
+	(void)ok;
+	must(e != NULL && utf8_valid(p, n, NULL));
 	text(call_id);
 	text(tool);
 }
