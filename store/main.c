@@ -91,6 +91,8 @@ int main(int argc, char **argv)
 	audit_close(sv->audit);
 	store_close(sv->store);
 	held_done(sv->reload.place.now);
+	for (int by = 0; by < METRIC_BY__COUNT; by++)
+		free(sv->told[by].p);
 	free(sv);
 	return 0;
 }
