@@ -213,7 +213,7 @@ SPEAKERS = {
     "gemini": ([{"type": "init", "session_id": "s", "model": "m"}, {"type": "message", "role": "user", "content": "Mend it"},
                 {"type": "tool_use", "tool_name": "run_shell_command", "tool_id": "i1", "parameters": {"command": "ls"}},
                 {"type": "tool_result", "tool_id": "i1", "status": "success", "output": "a.py"},
-                {"type": "message", "role": "assistant", "content": "Men", "delta": True}, {"type": "message", "role": "assistant", "content": "ded.", "delta": True}],
+                {"type": "message", "role": "assistant", "content": "Mend", "delta": True}, {"type": "message", "role": "assistant", "content": "ed.", "delta": True}],
                {"type": "result", "status": "success", "stats": {}}, {"type": "result", "status": "error", "error": {"type": "x", "message": "no budget"}}),
 }
 

@@ -101,7 +101,7 @@ def test_formats(rig, model):
         same(get(run.port, "/internal/v1beta/models/" + path, run.token()).status, status, "no model: " + path)
     for path, status in (("m-gem:embedContent", 405), ("m-gem:batchGenerateContent", 405), (":generateContent", 405), ("a:b:generateContent", 404)):
         same(post(run.port, "/internal/v1beta/models/" + path, run.token(), body_of("gemini", "", "x")).status, status, "no verb: " + path)
-    for query in ("", "?alt=json", "?alt=sse&alt=json", "?alt=sse&$alt=json", "?xalt=sse", "?alt=ssee", "?alt=sse&alt=sse", "?"):
+    for query in ("", "?alt=json", "?alt=sse&alt=json", "?alt=sse&$alt=json", "?xalt=sse", "?alt=sse1", "?alt=sse&alt=sse", "?"):
         a = post(run.port, "/internal/v1beta/models/m-gem:streamGenerateContent" + query, run.token(), body_of("gemini", "", "x"))
         same((a.status, a.code), (400, "model_stream_not_sse"), "a stream that is none: " + query)
         in_words_of("gemini", a, query)
