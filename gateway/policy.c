@@ -198,7 +198,7 @@ static enum err put_gemini_budget(struct walk *k, const struct json *v)
 static enum err put_effort(struct walk *k, const struct json *v)
 {
 	bool gemini = k->out->format->family == FAMILY_GEMINI;
-	enum effort want;
+	enum effort want = k->rules->effort;
 
 	if (v->type != JSON_STRING || !(gemini ? level_named : effort_named)(v->text, v->len, &want))
 		return ERR_MODEL_FIELD_REFUSED;

@@ -180,7 +180,7 @@ static void child_failed(const struct launch *l, int told, enum step step, int e
 {
 	struct report r = {.step = (int)step, .errnum = error};
 	int status = step == STEP_EXEC && error == ENOENT ? NOT_FOUND : NOT_STARTED;
-	if (l->bridge && step > STEP_IO)
+	if (l->bridge && step > STEP_IO && step < STEP__COUNT)
 		dprintf(2, "pinfold: %s: %s\n", step_names[step], strerror(error));
 	_exit(l->bridge || write_all(told, &r, sizeof r) ? status : NOT_FOUND);
 }
