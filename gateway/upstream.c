@@ -40,6 +40,7 @@ struct upstream {
 	uint64_t deadline; /* timer_ms at which libcurl wants to be called; 0: none */
 	int kept[KEPT_MOST];
 	unsigned nkept;
+	struct transfer *first;
 };
 
 /* One call's way out. */
@@ -50,7 +51,8 @@ struct transfer {
 	struct curl_slist *headers;
 	size_t sent, head;
 	uint64_t began;
-	bool too_large, streams;
+	bool too_large, streams, shared /* its connection may be, by HTTP/2 */;
+	struct transfer *next, **back; /* of those that are under way */
 };
 
 static const char JSON_TYPE[] = "application/json", EVENTS_TYPE[] = "text/event-stream";
@@ -196,9 +198,14 @@ static bool set_up(struct transfer *t)
 			 ? CURLE_OK
 			 : CURLE_OUT_OF_MEMORY;
 #define SET(option, value) c = c != CURLE_OK ? c : curl_easy_setopt(h, option, value)
-	/* Where it is offered: the handshake of a first call shows whether, and those behind it wait for that. */
-	SET(CURLOPT_HTTP_VERSION, (long)(plain ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
-	SET(CURLOPT_PIPEWAIT, plain ? 0L : 1L);
+	/*
+	 * HTTP/2 where it is offered: the handshake of a first call shows whether, and those behind it wait for that.
+	 * A stream has a connection of its own: where several share one, libcurl 7.88 hears that one was reset only
+	 * when another says something, and that one is left is not told the provider before that.
+	 */
+	t->shared = !plain && !t->call->request.stream_up;
+	SET(CURLOPT_HTTP_VERSION, (long)(t->shared ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+	SET(CURLOPT_PIPEWAIT, t->shared ? 1L : 0L);
 	SET(CURLOPT_SHARE, t->up->share);
 	SET(CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER);
 	SET(CURLOPT_BUFFERSIZE, (long)BUFFER_IN);
@@ -264,6 +271,11 @@ static void let_go(struct transfer *t, bool clean)
 		curl_easy_cleanup(t->handle);
 	upstream_headers_free(t->headers);
 	t->call->transfer = NULL;
+	if (t->back) {
+		*t->back = t->next;
+		if (t->next)
+			t->next->back = t->back;
+	}
 	free(t);
 }
 
@@ -448,8 +460,14 @@ void upstream_begin(struct gate_call *call)
 		t->handle = up->nhandles > 0 ? up->handles[--up->nhandles] : curl_easy_init();
 		if (t->handle && t->headers && (!call->request.stream || relay_new(call)) && set_up(t)) {
 			drop_spoilt(up);
-			if (curl_multi_add_handle(up->multi, t->handle) == CURLM_OK)
+			if (curl_multi_add_handle(up->multi, t->handle) == CURLM_OK) {
+				t->next = up->first;
+				t->back = &up->first;
+				if (t->next)
+					t->next->back = &t->next;
+				up->first = t;
 				return;
+			}
 		}
 		let_go(t, false);
 	}
@@ -471,8 +489,19 @@ void upstream_cancel(struct gate_call *call)
 
 	note_answer(t);
 	call->answer.e = ERR_MODEL_UNREACHABLE;
-	curl_multi_remove_handle(t->up->multi, t->handle);
+	struct upstream *up = t->up;
+	bool shared = t->shared;
+	/* A connection that is nobody else's ends with it. Over one that is, libcurl tells the provider only when
+	 * another of its calls has something to say: one that goes on after a pause has. */
+	if (shared)
+		(void)curl_easy_setopt(t->handle, CURLOPT_FORBID_REUSE, 1L);
+	curl_multi_remove_handle(up->multi, t->handle);
 	let_go(t, false);
+	for (struct transfer *o = shared ? up->first : NULL; o; o = o->next)
+		if (o->shared && strcmp(o->call->target->profile->provider, call->target->profile->provider) == 0) {
+			(void)curl_easy_pause(o->handle, CURLPAUSE_RECV);
+			(void)curl_easy_pause(o->handle, CURLPAUSE_CONT);
+		}
 }
 
 struct upstream *upstream_new(struct app *app)
