@@ -14,7 +14,7 @@ enum {
 	CONF_CHECKS = 64,
 	CONF_PROVIDERS = 32,
 	CONF_PROFILES = 64,
-	CONF_AGENTS = 32,
+	CONF_AGENTS = 96,                /* of which each may have its row in PROOFS of store.msg */
 	CONF_APPROVAL_WAIT_MOST = 86400, /* seconds; of a tenant that says nothing else */
 	CONF_KEYS = 8,                   /* of one agent */
 	CONF_KEY_LEAST = 16,
