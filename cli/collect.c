@@ -167,12 +167,14 @@ static bool in_repository(const char *dir)
 /* Ours without any that tell git where things are, or give it settings. */
 static char **plain_environment(void)
 {
+	/* None of the protocols by which a repository may fetch what it lacks, and start programs of its choice: this
+	 * overrules what its settings say of each (protocol.file.allow), and older gits know only this one. */
 	static char locks[] = "GIT_OPTIONAL_LOCKS=0", lazy[] = "GIT_NO_LAZY_FETCH=1",
-		    prompt[] = "GIT_TERMINAL_PROMPT=0";
+		    prompt[] = "GIT_TERMINAL_PROMPT=0", protocols[] = "GIT_ALLOW_PROTOCOL=";
 	size_t n = 0;
 	while (environ[n] != NULL)
 		n++;
-	char **env = calloc(n + 4, sizeof *env);
+	char **env = calloc(n + 5, sizeof *env);
 	if (env == NULL)
 		return NULL;
 	size_t k = 0;
@@ -181,6 +183,7 @@ static char **plain_environment(void)
 			env[k++] = environ[i];
 	env[k++] = locks;
 	env[k++] = lazy;
+	env[k++] = protocols;
 	env[k] = prompt;
 	return env;
 }

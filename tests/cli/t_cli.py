@@ -274,6 +274,7 @@ def repository(api):
     git(tree, "config", "core.hooksPath", dir_)
     check("a repository's own program", upload()[1] == want and not os.path.exists(ran), os.path.exists(ran))
     git(tree, "config", "core.fsmonitor", "false")
+    lacking(upload, program, ran)
     shutil.rmtree(tree + "/sub/deep")
     git(tree, "add", "sub")
     os.rename(tree + "/sub", tree + "/was")
@@ -286,6 +287,29 @@ def repository(api):
     check("another work tree", got == 2 and paths is None and "git cannot name the files" in err or paths is not None and "secret.py" not in paths, (got, paths, err))
     open(tree + "/.git/HEAD", "w").write("broken")
     check("a repository that is none", upload()[0] in (0, 2) and "secret.py" not in (upload()[1] or []))
+
+
+def lacking(upload, program, ran):
+    """A repository whose index needs what it has not, and that says by which program of its own it would be had; git is one that
+    does not know the variable that would keep it from that."""
+    tree, bin_ = dir_ + "/lacking", dir_ + "/old-git"
+    os.makedirs(tree + "/sub")
+    os.makedirs(bin_)
+    open(bin_ + "/git", "w").write(f'#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec {shutil.which("git")} "$@"\n')
+    os.chmod(bin_ + "/git", 0o755)
+    for name in ("a.py", "sub/b.py"):
+        open(f"{tree}/{name}", "w").write("x")
+    git(dir_, "init", "-q", "--bare", "empty")
+    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=x", "-c", "user.email=x", "commit", "-q", "-m", "x"),
+                  ("sparse-checkout", "init", "--cone", "--sparse-index"), ("sparse-checkout", "set", "nothing")):
+        git(tree, *words)
+    gone = subprocess.run(["git", "rev-parse", "HEAD:sub"], cwd=tree, capture_output=True, text=True).stdout.strip()
+    os.unlink(f"{tree}/.git/objects/{gone[:2]}/{gone[2:]}")
+    for key, value in (("core.repositoryFormatVersion", "1"), ("extensions.partialClone", "origin"), ("remote.origin.promisor", "true"),
+                       ("remote.origin.url", dir_ + "/empty"), ("remote.origin.uploadpack", program), ("protocol.file.allow", "always")):
+        git(tree, "config", key, value)
+    upload(tree, PATH=f"{bin_}:{os.environ['PATH']}")
+    check("a program that would bring what a repository lacks", not os.path.exists(ran))
 
 
 def archives(api):
