@@ -29,11 +29,11 @@ struct unpack {
 	struct unpack_fault *fault;
 	struct archive *packed, *tar;
 	int into;
-	uint64_t came, may_come; /* of bytes of the tar */
-	uint64_t zeros;          /* how many of the last of them are zeros */
-	uint64_t bytes;          /* of files */
-	size_t files, folders, room;
-	char **names; /* of both; a folder's ends with a slash */
+	uint64_t came, may_come;           /* of bytes of the tar */
+	uint64_t zeros;                    /* how many of the last of them are zeros */
+	uint64_t bytes;                    /* of files */
+	size_t files, folders, made, room; /* made: folders that no entry need have named */
+	char **names;                      /* of both; a folder's ends with a slash */
 	uint8_t raw[BLOCK], block[BLOCK];
 };
 
@@ -187,8 +187,14 @@ static int open_new(struct unpack *u, const char *path, mode_t mode)
 		size_t n = (size_t)(p - path);
 		memcpy(folder, path, n); /* a path that is valid is not longer */
 		folder[n] = 0;
-		if (mkdirat(u->into, folder, 0755) != 0 && errno != EEXIST)
+		if (mkdirat(u->into, folder, 0755) == 0)
+			u->made++;
+		else if (errno != EEXIST)
 			break;
+		if (u->made > u->most->files) {
+			(void)refuse(u, ERR_SOURCE_TOO_MANY_FILES, path);
+			return -1;
+		}
 	}
 	int fd = openat(u->into, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd >= 0)

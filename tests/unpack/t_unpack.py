@@ -168,6 +168,7 @@ refuses("a file over the cap", tar(entry("a", b"1" * 101)), "source_file_too_lar
 refuses("a tree over the cap", tar(entry("a", b"1" * 100), entry("b", b"2" * 101)), "source_tree_too_large b", most=200)
 refuses("too many files", tar(*[entry(f"f{i}") for i in range(4)]), "source_too_many_files f3", files=3)
 refuses("too many folders", tar(*[entry(f"f{i}/", b"", tarfile.DIRTYPE) for i in range(4)]), "source_too_many_files f3", files=3)
+refuses("too many folders on the way", tar(entry("a/b/c/d/f")), "source_too_many_files a/b/c/d/f", files=3)
 refuses("what pax says of its size", pax([(b"size", b"99999999999999")]) + block(b"a") + END, "source_file_too_large a")
 refuses("a size below 0", block(b"a", 0)[:124] + b"\xff" * 12 + block(b"a", 0)[136:] + END, "invalid_archive")
 z = zlib.compressobj(9, wbits=31)
