@@ -183,10 +183,11 @@ static void remember(struct bridge *b, const struct json *call)
 	struct buf now;
 	buf_init(&now, SHOWN);
 	show(&now, call, b->dialect->titles);
-	/* What is too large to be shown must not leave what was said before in its place: then nothing is shown. */
-	if (buf_failed(&now))
+	/* What is too large to be shown, or not as it was said, must not leave what was said before in its place: then
+	 * nothing is shown. */
+	if (buf_failed(&now) || b->mended)
 		buf_reset(&c->shown);
-	if (now.n > 0 && !buf_failed(&now)) {
+	if (now.n > 0 && !buf_failed(&now) && !b->mended) {
 		buf_free(&c->shown);
 		c->shown = now;
 	} else
@@ -248,8 +249,11 @@ static bool asked(struct bridge *b, const char *method, const struct json *id, c
 	if (strcmp(method, "session/request_permission") != 0)
 		return false;
 	if (call != NULL && call->type == JSON_OBJECT) {
-		remember(b, call);
 		struct call *c = call_find(&a->calls, text_of(call, "toolCallId"));
+		if (c != NULL && line_lost(b))
+			call_drop(c);
+		remember(b, call);
+		c = call_find(&a->calls, text_of(call, "toolCallId"));
 		const char *preview = c != NULL && buf_cstr(&c->shown) != NULL ? buf_cstr(&c->shown) : "";
 		say_whole(b);
 		if (!a->stopping)

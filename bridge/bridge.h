@@ -29,6 +29,7 @@ struct bridge {
 	struct buf chunk;              /* of what it is saying */
 	unsigned strange;              /* what it asked in a row that nobody knows */
 	bool mended;                   /* the line is not what it said, but nearly: see line_mend() */
+	bool unread;                   /* a line before could not be read: see line_lost() */
 	void *own;                     /* the dialect's */
 };
 
@@ -65,6 +66,9 @@ void say_output(struct bridge *b, const char *id, const char *tool, bool ok, con
 void say_end(struct bridge *b, bool well, const char *why);
 /* One line of the agent's, n bytes and a NUL; it may be changed. */
 void line_take(struct bridge *b, char *line, size_t n);
+/* Has the agent said what nobody read: a line that was too long or too much? Then what it said before of anything may
+ * not hold any more, and a question has to say by itself what it is about. */
+bool line_lost(const struct bridge *b);
 /* One line to the agent. */
 bool say_line(struct bridge *b, struct buf *text);
 

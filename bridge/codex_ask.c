@@ -156,8 +156,9 @@ static void show_changes(struct buf *out, const struct json *changes)
 }
 
 /* An id is the model's own, and may come twice: then nothing tells which of the two a question is about. */
-static void begun(struct codex *c, const struct json *item)
+static void begun(struct bridge *b, const struct json *item)
 {
+	struct codex *c = b->own;
 	const char *id = text_of(item, "id");
 	struct call *call = call_find(&c->items, id);
 
@@ -166,6 +167,7 @@ static void begun(struct codex *c, const struct json *item)
 	else if ((call = call_new(&c->items, id, false)) != NULL) {
 		buf_free(&call->shown);
 		show_changes(&call->shown, inner(item, "changes"));
+		call->doubtful = b->mended;
 	}
 }
 
@@ -196,7 +198,7 @@ static void item_started(struct bridge *b, const struct json *item)
 		say_call(b, text_of(item, "id"), text_of(item, "tool"), inner(item, "arguments"));
 	else if (is(item, "type", "fileChange")) {
 		say_call(b, text_of(item, "id"), "edit", inner(item, "changes"));
-		begun(b->own, item);
+		begun(b, item);
 	}
 }
 
@@ -290,7 +292,7 @@ static bool asked(struct bridge *b, const char *method, const struct json *id, c
 	struct call *call = command ? NULL : call_find(&c->items, item);
 	if (command)
 		show_command(&shown, params);
-	else if (call != NULL && !call->doubtful && !buf_failed(&call->shown))
+	else if (call != NULL && !call->doubtful && !line_lost(b) && !buf_failed(&call->shown))
 		buf_add(&shown, call->shown.p, call->shown.n);
 	say_whole(b);
 	enum permit said = PERMIT_NO;

@@ -150,6 +150,11 @@ bool say_line(struct bridge *b, struct buf *text)
 	return !buf_failed(text) && write_all(1, text->p, text->n) && tell(b, text->p, text->n);
 }
 
+bool line_lost(const struct bridge *b)
+{
+	return b->unread || b->from.skipped > 0;
+}
+
 void line_take(struct bridge *b, char *line, size_t n)
 {
 	own_arena struct arena arena;
@@ -159,6 +164,9 @@ void line_take(struct bridge *b, char *line, size_t n)
 	b->mended = root == NULL && line_mend(line, n);
 	if (b->mended)
 		root = json_parse(&arena, line, n, JSON_DEPTH_MODEL, BRIDGE_NODES, NULL);
+	/* What begins otherwise is no message of any protocol here. */
+	if (root == NULL && line[strspn(line, " \t\r")] == '{')
+		b->unread = true;
 	if (root != NULL && root->type == JSON_OBJECT && b->course == GOING)
 		b->dialect->line(b, root);
 }

@@ -155,6 +155,10 @@ end()
     agree("codex: files are modified", {q["effect"] for q in seen("approval.requested")}, {"modify"})
 
 
+LONG = 'print(json.dumps({"method": "item/started", "params": "x" * 9000000}), flush=True)\n'
+DEEP = 'print("{\\"method\\": \\"item/started\\", \\"params\\": " + 5000 * "[" + 5000 * "]" + "}", flush=True)\n'
+
+
 def codex_hostile():
     """A question that does not say what would be done, or says it of another, is refused, and nobody is asked."""
     begun = 'item("started", type="fileChange", id="c1", status="inProgress", changes=changes(("a.py", "add", "harmless\\n")))\n'
@@ -168,6 +172,10 @@ def codex_hostile():
             ("the first of two of one id is done", begun + begun.replace("harmless", "evil") + 'item("completed", type="fileChange", id="c1", status="completed")\nsay(files())\n'),
             ("a change that changes", begun + 'tell("item/fileChange/patchUpdated", itemId="c1", changes=changes(("a.py", "add", "evil\\n")))\nsay(files())\n'),
             ("no changes", 'item("started", type="fileChange", id="c1", status="inProgress", changes=[])\nsay(files())\n'),
+            ("after a line too long to be read", begun + LONG + 'say(files())\n'),
+            ("after a line too deep to be read", begun + DEEP + 'say(files())\n'),
+            ("after a line too long, of the same id", LONG + begun + 'say(files())\n'),
+            ("what is not shown as it is", begun.replace("harmless", "harm\\0less") + 'say(files())\n'),
             ("more than can be shown", begun.replace("harmless", "x" * 300000) + 'say(files())\n'),
             ("more than can be asked", begun.replace("harmless", "x" * 90000) + 'say(files())\n'),
             ("a command that is no item's", begun.replace("fileChange", "commandExecution") + 'say(files())\n'),
@@ -177,7 +185,7 @@ def codex_hostile():
         check(f"codex: {name}", set(json.loads(claim["summary"])) == {"decline"} and not shown(), (claim, shown(), err))
     # The same id again when the first is done, an update that says the same, and ids of requests that come again: each has its own.
     Gateway.answers = ["allow_once", "deny", "allow_once", "allow_once"]
-    _, claim, _, _ = run("codex-ask", CODEX + "meet()\n" + begun + 'tell("item/fileChange/patchUpdated", itemId="c1", changes=changes(("a.py", "add", "harmless\\n")))\nsaid = [files()]\n'
+    _, claim, _, _ = run("codex-ask", CODEX + "meet()\nprint('no message: {', flush=True)\n" + begun + 'tell("item/fileChange/patchUpdated", itemId="c1", changes=changes(("a.py", "add", "harmless\\n")))\nsaid = [files()]\n'
                          'item("completed", type="fileChange", id="c1", status="completed", changes=[])\n' + begun.replace("harmless", "evil") +
                          'said += [files(), command("ls"), command("ls -l")]\nsay(*said)\nend()\n')
     agree("codex: one after the other", json.loads(claim["summary"]), ["accept", "decline", "accept", "accept"])

@@ -159,6 +159,15 @@ def shown_is_done():
         _, claim, _, err = run("acp", ACP + before + f"said = ask({call})\n" + after)
         check(f"what is shown is what is done: {call[:70]}", json.loads(claim["summary"])["optionId"] == want and
               [q["preview"] for q in seen("approval.requested")] == shown, (claim, seen("approval.requested"), err))
+    # Nor does it where something was said since that nobody could read.
+    lost = "update(sessionUpdate='tool_call_update', toolCallId='t1', rawInput={'command': 'rm -rf /;' + 'x' * 9000000})\n"
+    nearly = "update(sessionUpdate='tool_call_update', toolCallId='t1', rawInput={'command': 'rm -rf /\\0'})\n"
+    for said, call, want, shown in ((lost, "{'toolCallId': 't1'}", "stay", []), (nearly, "{'toolCallId': 't1'}", "stay", []),
+                                    (lost, "{'toolCallId': 't1', 'rawInput': {'command': 'ls -l'}}", "go", ["ls -l\n"])):
+        Gateway.answers = ["allow_once"]
+        _, claim, _, err = run("acp", ACP + before + said + f"said = ask({call})\n" + after)
+        check(f"what could not be read: {call[:70]}", json.loads(claim["summary"])["optionId"] == want and
+              [q["preview"] for q in seen("approval.requested")] == shown, (claim, seen("approval.requested"), err))
 
 
 def options():
