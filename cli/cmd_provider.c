@@ -114,6 +114,19 @@ static void models_of(const struct conf *conf, const char *provider, struct jw *
 	jw_close(w, ']');
 }
 
+static void tell_models(const struct conf *conf, const char *provider)
+{
+	const char *between = ", ";
+
+	for (uint32_t i = 0; i < conf->nprofiles; i++)
+		if (strcmp(conf->profiles[i].provider, provider) == 0) {
+			fputs(between, stdout);
+			say_cell(conf->profiles[i].model, 0);
+			between = " ";
+		}
+	puts(*between == ',' ? ", no model profile names it" : "");
+}
+
 static int list(const struct cli *cli, const struct conf *conf)
 {
 	own_buf struct buf b;
@@ -130,8 +143,9 @@ static int list(const struct cli *cli, const struct conf *conf)
 			say_cell(p->name, 20);
 			say_cell(p->protocol, 10);
 			say_cell(p->base_url, 40);
-			printf(" key %s%s%s%s\n", key, p->scripted ? ", scripted" : "",
+			printf(" key %s%s%s%s", key, p->scripted ? ", scripted" : "",
 			       fault != NULL ? ", base_url " : "", fault != NULL ? fault : "");
+			tell_models(conf, p->name);
 			continue;
 		}
 		jw_open(&w, '{');

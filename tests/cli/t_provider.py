@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """pinfold provider list and test: what is wrong with a provider is told by its name, with a remedy and an exit status, and the
 key is seen by the provider alone. No service runs. Needs root: the call is made under the gateway's uid."""
-import http.server, json, os, re, shutil, socket, subprocess, sys, tempfile, threading
+import http.server, json, os, re, shutil, socket, ssl, subprocess, sys, tempfile, threading, urllib.request
 
 TOP = os.environ.get("srcdir", ".")
 CLI = os.path.abspath("cli/pinfold" if os.path.exists("cli/pinfold") else "pinfold")
@@ -176,6 +176,15 @@ def main():
         check("a tiny call", body.get("max_tokens") == 16 and body.get("model", "").startswith("model-of-"), body)
     for wrong in (("provider",), ("provider", "test"), ("provider", "list", "x"), ("provider", "drop", "x")):
         check("a command line: " + " ".join(wrong), provider(*wrong).returncode == 2)
+    # What repairs the sample program: by the built-in agent's tools, by another's command, or in words.
+    asked = ssl.create_default_context(cafile=ROOT + "/right/ca.pem")
+    for tools, results, called in ((["list_files"], 0, "list_files"), (["bash"], 0, "bash"), (["bash"], 1, None), (["look"], 0, None)):
+        body = {"model": "m", "messages": [{"role": "user", "content": "mend it"}] + [{"role": "tool", "tool_call_id": "1", "content": ""}] * results,
+                "tools": [{"type": "function", "function": {"name": n}} for n in tools]}
+        request = urllib.request.Request("https://127.0.0.1:%d/v1/chat/completions" % right_port, json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        said = json.load(urllib.request.urlopen(request, context=asked))["choices"][0]["message"]
+        check("the scripted model, asked with " + tools[0], [c["function"]["name"] for c in said.get("tool_calls", [])] == [called] * bool(called), said)
     right.kill()
     other.kill()
     right.wait()

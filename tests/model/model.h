@@ -83,6 +83,8 @@ bool stream_send(struct peer *p, enum dialect d, const struct buf *whole);
 /* shell.c: an answer that names a command ("shell"), as one that calls the tool for it of this request (of size bytes);
  * any other as it is. In the arena. */
 const struct json *shell_answer(struct arena *a, const struct json *answer, const struct json *body, size_t size);
+/* Does the request offer tools, but none of this name? */
+bool tools_lack(const struct json *body, const char *name);
 /* Sends a plain JSON answer. */
 bool answer_json(struct peer *p, unsigned status, const char *body);
 

@@ -10,6 +10,7 @@
  *   turn       number of assistant messages in the request (0 for the first call of a conversation)
  *   turn_from  the same, or more
  *   results    number of results of tools in the request
+ *   lacks      a tool that the request does not offer, though it offers others
  *   nth        number of this chat request since the start of the program, from 1
  *   nth_from   the same, or more
  * An answer is a message ("content", "tools": [{"name", "arguments"}], "usage": {"prompt", "completion"},
@@ -23,9 +24,16 @@
 #include "tests/model/model.h"
 #include <string.h>
 
-/* Repairs examples/calc: look, read, see the check fail, edit, see it pass, finish. */
+/* Repairs examples/calc: look, read, see the check fail, edit, see it pass, finish. An agent that has other tools than
+ * the built-in one gets the repair as a command; not by sed -i, which some take for an edit of a file they never read.
+ */
 const char scenario_repair[] =
     "{\"model\":\"scripted-1\",\"rules\":["
+    "{\"when\":{\"lacks\":\"list_files\",\"results\":0},\"answer\":{\"content\":\"add subtracts; it has to add.\","
+    "\"shell\":\"python3 -c \\\"p = 'calc.py'; s = open(p).read(); "
+    "open(p, 'w').write(s.replace('return a - b', 'return a + b'))\\\"\"}},"
+    "{\"when\":{\"lacks\":\"list_files\"},\"answer\":{\"content\":"
+    "\"These are canned answers, no AI: they repair the sample program, calc.py, and nothing else.\"}},"
     "{\"when\":{\"turn\":0},\"answer\":{\"content\":\"I look at the project first.\","
     "\"tools\":[{\"name\":\"list_files\",\"arguments\":{}}]}},"
     "{\"when\":{\"turn\":1},\"answer\":{\"tools\":[{\"name\":\"read_file\",\"arguments\":{\"path\":\"calc.py\"}}]}},"
@@ -102,6 +110,8 @@ static bool holds(const struct json *cond, const struct conversation *c)
 	const struct json *messages = c->body ? json_get(c->body, dialect_says(c->dialect)) : NULL;
 	int64_t n = 0;
 
+	if (cond->type == JSON_STRING && strcmp(cond->key, "lacks") == 0)
+		return c->body && tools_lack(c->body, cond->text);
 	if (cond->type == JSON_STRING) {
 		bool last_only = strcmp(cond->key, "last") == 0;
 		if (!last_only && strcmp(cond->key, "marker") != 0)

@@ -42,6 +42,28 @@ static int shell_offered(const struct json *tools)
 	return found;
 }
 
+/* Does a list of tools hold one of this name? */
+static bool tool_named(const struct json *tools, const char *name)
+{
+	bool found = false;
+
+	for (const struct json *t = tools && tools->type == JSON_ARRAY ? tools->child : NULL; t && !found;
+	     t = t->next) {
+		const struct json *own = json_get(t, "name"), *inner = json_get(json_get(t, "function"), "name");
+		found = (own && own->type == JSON_STRING && strcmp(own->text, name) == 0) ||
+			(inner && inner->type == JSON_STRING && strcmp(inner->text, name) == 0) ||
+			tool_named(json_get(t, "functionDeclarations"), name);
+	}
+	return found;
+}
+
+bool tools_lack(const struct json *body, const char *name)
+{
+	const struct json *tools = json_get(body, "tools");
+
+	return tools && tools->type == JSON_ARRAY && tools->child && !tool_named(tools, name);
+}
+
 static void put_arguments(struct jw *w, enum form form, const char *command)
 {
 	const char *const words[] = {"bash", "-lc", command};
