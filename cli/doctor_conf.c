@@ -10,6 +10,7 @@
 
 #include "cli/conf_read.h"
 #include "cli/doctor.h"
+#include "lib/bridged.h"
 #include "lib/chan.h"
 #include "lib/digest.h"
 #include "lib/num.h"
@@ -130,27 +131,35 @@ static void modes(struct doctor *d)
 }
 
 /* Where a box finds it, this machine has it: see sandboxd/box_fs.c. */
-static void agents(struct doctor *d)
+static void agent_program(struct doctor *d, const char *agent, const char *program)
 {
 	static const char inside[] = "/opt/pinfold/";
-	char path[900];
+	char path[900], where[900];
 
+	if (strncmp(program, "/workspace/", 11) == 0 || strncmp(program, "/tmp/", 5) == 0)
+		return;
+	if (strncmp(program, inside, sizeof inside - 1) == 0)
+		snprintf(path, sizeof path, "%s/box/%s", place_dir(PLACE_LIBEXEC), program + sizeof inside - 1);
+	else
+		snprintf(path, sizeof path, "%s", program);
+	if (access(path, X_OK) == 0)
+		return;
+	found(d, DOCTOR_ERROR, "agent %s: %s: %s", agent, path, strerror(errno));
+	remedy(d, "install it (pinfold agent list), or correct command in %s, or remove that profile",
+	       doctor_where(where, "agent", agent, "command"));
+}
+
+static void agents(struct doctor *d)
+{
 	if (!need_conf(d))
 		return;
 	for (uint32_t i = 0; i < d->conf.nagents; i++) {
-		const char *program = d->conf.agents[i].argv[0];
-		if (strncmp(program, inside, sizeof inside - 1) == 0)
-			snprintf(path, sizeof path, "%s/box/%s", place_dir(PLACE_LIBEXEC), program + sizeof inside - 1);
-		else
-			snprintf(path, sizeof path, "%s", program);
-		if (strncmp(program, "/workspace/", 11) == 0 || strncmp(program, "/tmp/", 5) == 0)
-			continue;
-		if (access(path, X_OK) != 0) {
-			char where[900];
-			found(d, DOCTOR_ERROR, "agent %s: %s: %s", d->conf.agents[i].name, path, strerror(errno));
-			remedy(d, "install %s, or correct command in %s", path,
-			       doctor_where(where, "agent", d->conf.agents[i].name, "command"));
-		}
+		const struct cf_agent *a = &d->conf.agents[i];
+		/* Behind a bridge there is a second program, the agent's own. */
+		uint32_t bridge = bridged_words(a->argv, a->argv_n);
+		agent_program(d, a->name, a->argv[0]);
+		if (bridge > 0)
+			agent_program(d, a->name, a->argv[bridge]);
 	}
 	if (d->conf.nagents == 0)
 		found(d, DOCTOR_ERROR, "no agent is configured");

@@ -97,7 +97,7 @@ static void there(struct doctor *d, const struct cf_secret *s, const char *path,
 	if (s->least > 0 || strcmp(s->role, "push") == 0)
 		remedy(d, "run pinfold setup, which makes %s, and systemctl restart pinfold", path);
 	else
-		remedy(d, "write the provider's key to %s (0600), and systemctl restart pinfold", path);
+		remedy(d, "write the provider's key to %s (0600), then pinfold config reload", path);
 }
 
 static void present(struct doctor *d)
