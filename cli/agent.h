@@ -1,6 +1,7 @@
 /* pinfold agent: agents that npm distributes, each pinned by a lock file (etc/agents/NAME.lock). */
 #ifndef CLI_AGENT_H
 #define CLI_AGENT_H
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -28,7 +29,8 @@ bool agent_place_valid(const char *path);
 /* cli/agent_fetch.c: one package from the registry into a file without a name, whose digest is what the lock says.
  * -1 after saying why. */
 struct agent_source;
-struct agent_source *agent_source_open(const char *registry);
+/* What is being fetched when *stopped becomes non-zero is given up within a second or so. */
+struct agent_source *agent_source_open(const char *registry, const volatile sig_atomic_t *stopped);
 void agent_source_close(struct agent_source *s);
 int agent_fetch(struct agent_source *s, const struct agent_package *p);
 

@@ -19,10 +19,11 @@ enum { PACKAGE_MAX = 1000000000, IDLE_SECONDS = 60, TRIES = 3 };
 
 struct agent_source {
 	const char *registry;
+	const volatile sig_atomic_t *stopped;
 	CURL *curl;
 };
 
-struct agent_source *agent_source_open(const char *registry)
+struct agent_source *agent_source_open(const char *registry, const volatile sig_atomic_t *stopped)
 {
 	struct agent_source *s = calloc(1, sizeof *s);
 
@@ -32,6 +33,7 @@ struct agent_source *agent_source_open(const char *registry)
 		return NULL;
 	}
 	s->registry = registry;
+	s->stopped = stopped;
 	return s;
 }
 
@@ -52,6 +54,14 @@ static size_t on_body(char *from, size_t size, size_t count, void *arg)
 
 	t->n += size * count;
 	return t->n <= PACKAGE_MAX && write_all(t->fd, from, size * count) ? size * count : 0;
+}
+
+static int on_time(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+	const struct agent_source *s = arg;
+
+	(void)a, (void)b, (void)c, (void)d;
+	return *s->stopped != 0;
 }
 
 /* One try. NULL, or why not; again: another may do better. */
@@ -77,6 +87,9 @@ static const char *take(struct agent_source *s, const char *url, struct taking *
 	curl_easy_setopt(s->curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, t);
+	curl_easy_setopt(s->curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(s->curl, CURLOPT_XFERINFOFUNCTION, on_time);
+	curl_easy_setopt(s->curl, CURLOPT_XFERINFODATA, s);
 	CURLcode code = curl_easy_perform(s->curl);
 	curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &status);
 	*again = code != CURLE_WRITE_ERROR && (status == 0 || status == 429 || status >= 500 || code != CURLE_OK);
@@ -120,13 +133,19 @@ int agent_fetch(struct agent_source *s, const struct agent_package *p)
 		return -1;
 	}
 	t.fd = file;
-	for (unsigned i = 0; i < TRIES && again; i++) {
+	for (unsigned i = 0; i < TRIES && again && *s->stopped == 0; i++) {
 		why = take(s, url, &t, &again);
 		if (why == NULL)
 			break;
 	}
+	if (*s->stopped != 0)
+		return -1;
 	if (why != NULL) {
 		say_wrong(shown(url), why);
+		fputs("Nothing was installed. \"npm ping --registry URL\" says whether npm gets through; where only a "
+		      "mirror "
+		      "can be reached, name that by --registry\n",
+		      stderr);
 		return -1;
 	}
 	if (!integrity_matches(file, p->integrity)) {

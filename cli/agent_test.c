@@ -234,7 +234,7 @@ static void judge(struct trial *t)
 			  *changed = json_get(v, "changedFiles"), *checks = json_get(v, "verification");
 	const struct json *first = changed ? changed->child : NULL, *decided = json_get(v, "approvalDecisions");
 	bool asks = decided && decided->child, mended = first && !first->next && strcmp(first->text, "sum.sh") == 0;
-	bool dirty = false;
+	bool dirty = false, same = strcmp(member(v, "status"), member(v, "terminalReason")) == 0;
 	int64_t calls = number(usage, "modelRequests"), in = number(usage, "promptTokens"),
 		out = number(usage, "completionTokens");
 
@@ -247,7 +247,8 @@ static void judge(struct trial *t)
 	    : t->calls == 0     ? "it never asked its model: what it printed is below; compare profiles.d with "
 				  "/usr/share/pinfold/agents"
 				: "what it printed is below, and what is wrong with the rows below this one",
-	    "%.40s %.60s %.60s", member(v, "status"), member(v, "terminalReason"), member(v, "error"));
+	    "%.40s%s%.60s%s%.60s", member(v, "status"), same ? "" : " ", same ? "" : member(v, "terminalReason"),
+	    *member(v, "error") != '\0' ? " " : "", member(v, "error"));
 	saw(t, "exit", yes(execution, "success"), "what it printed is below", "%lld, its own word",
 	    (long long)number(execution, "exitCode"));
 	saw(t, "patch", mended, "it did not run the command that the model named, or changed more", "%s",
@@ -263,7 +264,8 @@ static void judge(struct trial *t)
 	saw(t, "tokens", in == t->in && out == t->out, "report this: what a run is charged must be what it used",
 	    "%lld in and %lld out by the run, %lld and %lld by the model", (long long)in, (long long)out,
 	    (long long)t->in, (long long)t->out);
-	saw(t, "key shown", t->calls > 0 && t->keyed == t->calls, "report this: the gateway alone adds the key",
+	saw(t, "key shown", t->calls > 0 && t->keyed == t->calls,
+	    t->calls > 0 ? "report this: the gateway alone adds the key" : "it follows from the calls",
 	    "to the model in %u of %u calls", t->keyed, t->calls);
 	unsigned found = sweep(t);
 	saw(t, "key nowhere", found == 0 && !dirty, "report this: no key may be in a box, or in what comes from it",
@@ -406,7 +408,7 @@ int agent_test(struct cli *cli, const char *name, const char *hint)
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		signal(ends[i], on_signal);
 	if (t.agent == NULL)
-		fprintf(stderr, "pinfold: the configuration has no agent profile of that name: %s\n", hint);
+		fprintf(stderr, "pinfold: %s: the configuration has no agent profile of that name: %s\n", name, hint);
 	else if (t.agent->env_mode)
 		fputs("pinfold: this agent is given real keys (credential_mode = env), which a test has none of\n",
 		      stderr);

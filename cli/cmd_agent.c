@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -25,6 +26,14 @@
 #define AGENTS_FOLDER "/usr/local/lib/pinfold/agents"
 /* 2 GB of files: four times what the largest of them needs. */
 enum { UNPACKED_MAX = 2000000000, PROFILE_MAX = 100000, OPEN_FOLDERS = 16 };
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
 
 static bool failed(const char *what)
 {
@@ -46,11 +55,11 @@ static bool remove_tree(const char *path)
 /* Everything into the working directory. */
 static bool fetch_all(const struct agent_lock *l, const char *registry)
 {
-	struct agent_source *s = agent_source_open(registry);
+	struct agent_source *s = agent_source_open(registry, &stopped);
 	unsigned long long left = UNPACKED_MAX;
 	bool ok = s != NULL, terminal = isatty(STDERR_FILENO) == 1;
 
-	for (size_t i = 0; i < l->npackages && ok; i++) {
+	for (size_t i = 0; i < l->npackages && ok && !stopped; i++) {
 		const struct agent_package *p = &l->packages[i];
 		if (terminal)
 			fprintf(stderr, "\r\033[K%zu of %zu: %s %s", i + 1, l->npackages, p->name, p->version);
@@ -61,7 +70,9 @@ static bool fetch_all(const struct agent_lock *l, const char *registry)
 		fputs("\r\033[K", stderr);
 	if (s != NULL)
 		agent_source_close(s);
-	return ok;
+	if (stopped)
+		fputs("pinfold: stopped: nothing was installed\n", stderr);
+	return ok && !stopped;
 }
 
 /* Where this version is, and what its program and Node.js are called there. */
@@ -86,9 +97,11 @@ static bool may_run(const char *path)
 	return chmod(path, 0755) == 0 || failed(path);
 }
 
-/* Whole or not at all: into a folder of another name, which gets its own when everything is on the disk. */
+/* Whole or not at all: into a folder of another name, which gets its own when everything is on the disk. A signal is
+ * obeyed before that, and what was fetched goes. */
 static bool install(const struct agent_lock *l, const char *folder, const char *registry)
 {
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 	struct installed to = installed(l, folder);
 	char temp[PATH_MAX];
 	int keep = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -111,6 +124,8 @@ static bool install(const struct agent_lock *l, const char *folder, const char *
 	}
 	if (!remove_tree(temp) || mkdir(temp, 0755) != 0 || chdir(temp) != 0)
 		return failed(temp);
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		signal(ends[i], on_signal);
 	bool ok = fetch_all(l, registry) && may_run(l->program) && (l->node[0] == '\0' || may_run(l->node));
 	if (ok) {
 		sync();
@@ -153,7 +168,14 @@ static bool make_profile(const struct agent_lock *l, const struct installed *at)
 	if (text == NULL)
 		return failed(from);
 	if (access(to, F_OK) == 0) {
+		own_free char *mine = file_read(AT_FDCWD, to, PROFILE_MAX, &n);
 		fprintf(stderr, "%s is kept as it is; %s is what this version comes with\n", to, from);
+		if (mine != NULL && strstr(mine, at->folder) == NULL)
+			fprintf(
+			    stderr,
+			    "pinfold: %s: its command does not name %s, so runs go on with what it names: correct it "
+			    "there, or move it away and install again for a new one\n",
+			    to, at->folder);
 		return true;
 	}
 	buf_init(&b, 2 * PROFILE_MAX);
@@ -172,9 +194,16 @@ static const char *registry_of(const char *named)
 
 	for (size_t i = 0; named == NULL && i < sizeof variables / sizeof *variables; i++)
 		named = getenv(variables[i]);
-	if (named == NULL || (strncmp(named, "https://", 8) != 0 && strncmp(named, "http://", 7) != 0) ||
-	    (size_t)snprintf(address, sizeof address, "%s", named) >= sizeof address)
+	if (named == NULL) {
+		say_wrong("agent", "name the npm registry by --registry URL or npm_config_registry: \"npm config get "
+				   "registry\" says which one npm asks");
 		return NULL;
+	}
+	if ((strncmp(named, "https://", 8) != 0 && strncmp(named, "http://", 7) != 0) ||
+	    (size_t)snprintf(address, sizeof address, "%s", named) >= sizeof address) {
+		say_wrong("agent", "the registry must be an address that begins with https:// or http://");
+		return NULL;
+	}
 	for (size_t n = strlen(address); n > 0 && address[n - 1] == '/'; n--)
 		address[n - 1] = '\0';
 	return address;
@@ -189,19 +218,14 @@ static int do_install(const char *name, const char *folder, const char *registry
 		struct installed at = installed(&l, folder);
 		if (at.there)
 			fprintf(stderr, "%s %s is in %s\n", l.name, l.version, at.folder);
-		else if (registry == NULL)
-			fputs(
-			    "pinfold: name the npm registry by --registry URL or npm_config_registry: \"npm config get "
-			    "registry\" says which one npm asks\n",
-			    stderr);
-		else if (install(&l, folder, registry)) {
+		else if ((registry = registry_of(registry)) != NULL && install(&l, folder, registry)) {
 			at.there = true;
 			fprintf(stderr, "installed %s %s (licence: %s) in %s\n", l.name, l.version, l.licence,
 				at.folder);
 		}
 		if (at.there && make_profile(&l, &at)) {
 			fprintf(stderr,
-				"next: \"systemctl reload pinfold\", \"pinfold agent test %s\", then \"pinfold run "
+				"next: \"pinfold config reload\", \"pinfold agent test %s\", then \"pinfold run "
 				"--agent %s ...\"; a tenant with a list of agents must have it there\n",
 				l.name, l.name);
 			status = EXIT_COMPLETED;
@@ -308,15 +332,22 @@ int cmd_agent(struct cli *cli, int argc, char **argv)
 	const char *folder = AGENTS_FOLDER, *registry = NULL, *name = NULL, *verb = argc > 1 ? argv[1] : "";
 
 	for (int i = 2; i < argc; i++) {
-		if (strcmp(argv[i], "--registry") == 0 && i + 1 < argc)
+		bool address = strcmp(argv[i], "--registry") == 0, place = strcmp(argv[i], "--folder") == 0;
+		if ((address || place) && i + 1 >= argc)
+			return usage("%s takes a value", argv[i]);
+		if (address)
 			registry = argv[++i];
-		else if (strcmp(argv[i], "--folder") == 0 && i + 1 < argc && argv[i + 1][0] == '/' &&
-			 agent_place_valid(argv[i + 1] + 1))
+		else if (place) {
 			folder = argv[++i];
-		else if (name == NULL && argv[i][0] != '-')
-			name = argv[i];
-		else
+			if (folder[0] != '/' || !agent_place_valid(folder + 1))
+				return usage("--folder takes an absolute path of plain names, without .. and without a "
+					     "/ at its end");
+		} else if (argv[i][0] == '-')
 			return usage("unknown option %s", argv[i]);
+		else if (name != NULL)
+			return usage("one agent at a time: %s, then %s", name, argv[i]);
+		else
+			name = argv[i];
 	}
 	if (strcmp(verb, "list") == 0 && name == NULL)
 		return do_list(cli, folder);
@@ -324,11 +355,12 @@ int cmd_agent(struct cli *cli, int argc, char **argv)
 	if (name == NULL || (!install && !test && strcmp(verb, "remove") != 0))
 		return usage("agent list, agent install NAME, agent remove NAME or agent test NAME");
 	if (geteuid() != 0) {
-		say_wrong("agent", "only root may: every sandbox runs what is installed there");
+		say_wrong("agent", test ? "only root may: a test changes the configuration for its time"
+					: "only root may: every sandbox runs what is installed there");
 		return EXIT_FAILED;
 	}
 	if (test)
 		return do_test(cli, name, folder);
 	umask(022); /* every sandbox is to read it */
-	return install ? do_install(name, folder, registry_of(registry)) : do_remove(name, folder);
+	return install ? do_install(name, folder, registry) : do_remove(name, folder);
 }

@@ -238,8 +238,10 @@ int main(int argc, char **argv)
 	current = named(argv[i]);
 	if (current == NULL)
 		return usage("unknown command %s", argv[i]);
+	/* Also behind further words: token create --help. */
 	if (i + 1 < argc && current->run != cmd_setup &&
-	    (strcmp(argv[i + 1], "--help") == 0 || strcmp(argv[i + 1], "-h") == 0))
+	    (strcmp(argv[argc - 1], "--help") == 0 || strcmp(argv[i + 1], "--help") == 0 ||
+	     strcmp(argv[i + 1], "-h") == 0))
 		return help_on(current);
 	argc = take_json(&cli, argc - i, argv + i);
 	return written(current->run(&cli, argc, argv + i));

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """pinfold agent install: what the lock says and nothing else, whole or not at all; the registry is one of ours."""
-import base64, hashlib, http.server, io, json, os, shutil, subprocess, sys, tarfile, tempfile, threading
+import base64, hashlib, http.server, io, json, os, shutil, signal, subprocess, sys, tarfile, tempfile, threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import patience
+
 CLI = os.environ.get("PINFOLD_CLI_UNDER_TEST", os.path.abspath("./cli/pinfold"))
 if os.geteuid() != 0:
     print("skipped: only root may install")
@@ -38,9 +40,16 @@ def archive(*members):
 served, asked = {}, []
 
 
+held = threading.Event()  # answers wait for it
+held.set()
+
+
 class Registry(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         asked.append(self.path)
+        if not held.is_set():
+            held.wait()
+            return  # whoever asked is gone
         body = served.get(self.path)
         self.send_response(200 if body is not None else 404)
         self.send_header("Content-Length", str(len(body or b"")))
@@ -132,6 +141,19 @@ with open(PROFILES + "/demo.conf", "w") as f:
     f.write("mine\n")
 r = install(npm_config_registry="http://127.0.0.1:1/")
 check("a profile of the administrator's stays", r.returncode == 0 and open(PROFILES + "/demo.conf").read() == "mine\n", r)
+check("and that it names another folder is said", f"does not name {AT}" in r.stderr, r)
+with open(PROFILES + "/demo.conf", "w") as f:
+    f.write(f"mine, in {AT}/bin\n")
+r = pinfold("install", "--folder", FOLDER, "demo")
+check("of one that names it nothing is said", r.returncode == 0 and "does not name" not in r.stderr, r)
+for words, said in ((("install", "demo", "other"), "one agent at a time"), (("install", "--folder", "relative", "demo"), "absolute path"),
+                    (("install", "demo", "--registry"), "takes a value"), (("install", "--what", "demo"), "unknown option --what")):
+    r = pinfold(*words)
+    check("used wrongly: " + " ".join(words), r.returncode == 2 and said in r.stderr, r)
+r = pinfold("install", "--registry", "registry.example", "--folder", FOLDER + "2", "demo")
+check("a registry that is no address", r.returncode == 1 and "https://" in r.stderr and not os.path.exists(FOLDER + "2"), r)
+r = pinfold("install", "--registry", "http://127.0.0.1:1/", "--folder", FOLDER + "2", "demo")
+check("a registry that is away", r.returncode == 1 and "Nothing was installed" in r.stderr and not os.listdir(FOLDER + "2"), r)
 r = pinfold("list", "--folder", FOLDER)
 check("listed", "demo" in r.stdout and " yes" in r.stdout, r)
 r = pinfold("remove", "--folder", FOLDER, "demo")
@@ -158,6 +180,17 @@ r = subprocess.run([sys.executable, "-c", FULL, CLI, "agent", "install", "--fold
 check("a full disk leaves no half a profile", r.returncode == 1 and not os.listdir(PROFILES), (r, os.listdir(PROFILES)))
 r = pinfold("install", "--folder", FOLDER, "demo")
 check("and the next one makes it", r.returncode == 0 and "@" not in open(PROFILES + "/demo.conf").read().replace("@a", ""), r)
+# Stopped in the middle it leaves nothing.
+shutil.rmtree(FOLDER)
+held.clear()
+asked.clear()
+p = subprocess.Popen([CLI, "agent", "install", "--registry", URL, "--folder", FOLDER, "demo"], env={**os.environ, "PINFOLD_ROOT": ROOT},
+                     stderr=subprocess.PIPE, text=True)
+patience.wait_for(lambda: asked)
+p.send_signal(signal.SIGINT)
+said = p.communicate()[1]
+held.set()
+check("stopped", p.returncode == 1 and "stopped" in said and not os.listdir(FOLDER), (p.returncode, said, os.listdir(FOLDER)))
 # A password in the registry's address is shown to nobody.
 shutil.rmtree(FOLDER)
 for address in ("http://me:s3cret@127.0.0.1:1/npm", URL.replace("//", "//me:s3cret@")):

@@ -414,6 +414,8 @@ def manual():
     helps = {c: plain(None, c, "--help")[1].split("\n\n")[0] for c in re.findall(r"(?m)^  ([a-z]+) ", plain(None, "--help")[1])}
     known = set()
     check("there are commands", len(helps) > 15, helps)
+    for words in (("agent", "test"), ("token", "create"), ("provider", "test"), ("run", "-i", "x")):
+        check("help behind further words", plain(None, *words, "--help")[:2] == plain(None, words[0], "--help")[:2], words)
     for c, text in helps.items():
         words = set(re.findall(r"--[a-z][a-z-]+", text)) | set(re.findall(r"(?<![\w-])-[a-z]\b", text))
         known |= words
