@@ -139,6 +139,9 @@ static int send_source(const struct cli *cli, const struct secret *token, const 
 		      stderr);
 		return EXIT_USAGE;
 	}
+	if (!upload_may(u, files, limit_of(may, "source", "files"), limit_of(may, "source", "fileBytes"),
+			limit_of(may, "source", "bytes")))
+		return EXIT_USAGE;
 	own_fd int fd = upload_pack(u, files, &file.type, &file.bytes);
 	if (fd < 0)
 		return EXIT_USAGE;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,43 @@ bool upload_fits(const struct upload *u, const struct collected *files, uint64_t
 		fits = fits && st.st_size <= FILE_BYTES;
 	}
 	return fits && *bytes <= TREE_BYTES;
+}
+
+bool upload_may(const struct upload *u, const struct collected *files, uint64_t count, uint64_t each, uint64_t bytes)
+{
+	own_fd int dir = folder(u);
+	uint64_t sum = 0;
+
+	if (count > 0 && files->n > count) {
+		fprintf(stderr,
+			"pinfold: %zu files, and a source of the tenant may have %" PRIu64 ": name a smaller folder\n",
+			files->n, count);
+		return false;
+	}
+	for (size_t i = 0; dir >= 0 && i < files->n; i++) {
+		struct stat st;
+		own_fd int fd = collect_open(dir, files->path[i]);
+		if (fd < 0 || fstat(fd, &st) != 0)
+			continue;
+		sum += (uint64_t)st.st_size;
+		if (each > 0 && (uint64_t)st.st_size > each) {
+			fputs("pinfold: ", stderr);
+			say_foreign(stderr, files->path[i], strlen(files->path[i]));
+			fprintf(stderr,
+				" has %" PRIu64 " bytes, and a file of a source may have %" PRIu64
+				": name a folder without it%s\n",
+				(uint64_t)st.st_size, each, files->by_git ? ", or have git ignore it" : "");
+			return false;
+		}
+	}
+	if (bytes > 0 && sum > bytes) {
+		fprintf(stderr,
+			"pinfold: %" PRIu64 " bytes, and a source of the tenant may have %" PRIu64
+			" unpacked: name a smaller folder\n",
+			sum, bytes);
+		return false;
+	}
+	return true;
 }
 
 /* A whole file of at most FILE_BYTES; NULL with errno. */

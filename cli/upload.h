@@ -26,6 +26,9 @@ struct upload {
 
 /* Do these files go into one request, by their number and their sizes? bytes gets their sum. */
 bool upload_fits(const struct upload *u, const struct collected *files, uint64_t *bytes);
+/* May a source hold these files? At most so many, so many bytes each and together; 0: any. False after saying what is
+ * too much, before anything is sent: the server would only say so in the run. */
+bool upload_may(const struct upload *u, const struct collected *files, uint64_t count, uint64_t each, uint64_t bytes);
 /*
  * Writes the request, of the files themselves, or of the source that holds them (NULL: there is none). Without --allow
  * every file may be changed: by name, or where there are many by the folders and files at the top; without --check the

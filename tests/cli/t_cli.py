@@ -341,6 +341,16 @@ def archives(api):
     os.utime(tree + "/top.py", (1, 1))
     upload("--allow", "top.py")
     check("the same again", hashlib.sha256(api.sources[0][1]).hexdigest() == id and api.created[-1][0]["allowedPaths"] == ["top.py"])
+    source = api.answers["GET /v1/limits"][1]["source"]
+    for name, most, said in (("files", 40, "41 files"), ("fileBytes", 6, "src/f10.py has 7 bytes"), ("bytes", 270, "271 bytes")):
+        source[name] = most
+        got, out, err = upload()
+        check(f"more than a source may have of {name}", got == 2 and not api.sources and said in err and f"may have {most}" in err, (got, err))
+        source[name] = most + 1
+    got, out, err = upload()
+    check("as much as a source may have", got == 0 and len(api.sources) == 1, (got, err))
+    for name in ("files", "fileBytes", "bytes"):
+        del source[name]
     api.answers["POST /v1/sources"] = (429, ERROR, ("Retry-After", "9"))
     got, out, err = upload()
     check("refused, and no run is made", got == 1 and not api.created and "Try again in 9 seconds." in err and "second one" not in err, (got, err))
