@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/collect.h"
 #include "lib/num.h"
 #include "lib/own.h"
 
@@ -92,24 +93,20 @@ static int save_all(const struct cli *cli, const char *run, const char *name, co
 /* git apply, in dir, with the patch as its input; 0 or its exit status. */
 static int git_apply(const char *dir, int patch, bool only_look)
 {
-	char above[4096 + 32];
-	own_free char *full = realpath(dir, NULL);
-	char git[] = "git", apply[] = "apply", look[] = "--check";
+	/* Without a repository, whose settings could name programs (filters) and whose top the paths would be of; what
+	 * was uploaded is what files are, not what a repository would make of them. */
+	char git[] = "git", apply[] = "apply", look[] = "--check", none[] = "GIT_DIR=/dev/null";
+	own_free char **env = git_environment(none);
 	char *argv[] = {git, apply, only_look ? look : NULL, NULL};
 	posix_spawn_file_actions_t acts;
 	pid_t pid;
 	int status = -1;
 
-	if (full == NULL || lseek(patch, 0, SEEK_SET) != 0)
-		return -1;
-	/* Of a repository that begins above, git would take the paths to be of its top. */
-	char *slash = strrchr(full, '/');
-	snprintf(above, sizeof above, "%.*s", slash == full ? 1 : (int)(slash - full), full);
-	if (setenv("GIT_CEILING_DIRECTORIES", above, 1) != 0 || posix_spawn_file_actions_init(&acts) != 0)
+	if (env == NULL || lseek(patch, 0, SEEK_SET) != 0 || posix_spawn_file_actions_init(&acts) != 0)
 		return -1;
 	if (posix_spawn_file_actions_adddup2(&acts, patch, 0) == 0 &&
 	    posix_spawn_file_actions_addchdir_np(&acts, dir) == 0 &&
-	    posix_spawnp(&pid, "git", &acts, NULL, argv, environ) == 0 && waitpid(pid, &status, 0) == pid)
+	    posix_spawnp(&pid, "git", &acts, NULL, argv, env) == 0 && waitpid(pid, &status, 0) == pid)
 		status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 	posix_spawn_file_actions_destroy(&acts);
 	return status;

@@ -164,8 +164,7 @@ static bool in_repository(const char *dir)
 	return false;
 }
 
-/* Ours without any that tell git where things are, or give it settings. */
-static char **plain_environment(void)
+char **git_environment(char *more)
 {
 	/* None of the protocols by which a repository may fetch what it lacks, and start programs of its choice: this
 	 * overrules what its settings say of each (protocol.file.allow), and older gits know only this one. */
@@ -174,7 +173,7 @@ static char **plain_environment(void)
 	size_t n = 0;
 	while (environ[n] != NULL)
 		n++;
-	char **env = calloc(n + 5, sizeof *env);
+	char **env = calloc(n + 6, sizeof *env);
 	if (env == NULL)
 		return NULL;
 	size_t k = 0;
@@ -184,7 +183,8 @@ static char **plain_environment(void)
 	env[k++] = locks;
 	env[k++] = lazy;
 	env[k++] = protocols;
-	env[k] = prompt;
+	env[k++] = prompt;
+	env[k] = more;
 	return env;
 }
 
@@ -206,7 +206,7 @@ static bool start_git(const char *dir, pid_t *pid, int *from)
 					   "--deduplicate",
 					   NULL};
 	posix_spawn_file_actions_t acts;
-	own_free char **env = plain_environment();
+	own_free char **env = git_environment(NULL);
 	int ends[2];
 	if (env == NULL || pipe2(ends, O_CLOEXEC) != 0)
 		return false;

@@ -28,6 +28,9 @@ void collect_free(struct collected *c);
 void collect_leave_out(struct collected *c, const char *path);
 /* A file of it, for reading; -1 with errno. dir: of the folder. No part of the path may be a link. */
 int collect_open(int dir, const char *path);
+/* Ours without any variable that tells git where things are or gives it settings, and with those that keep it from
+ * fetching and asking; more: one besides, or NULL. To be freed, without what it names; NULL with errno. */
+char **git_environment(char *more);
 /* The types, each behind a space. */
 void collect_say_types(const struct json *types);
 #endif
