@@ -127,10 +127,14 @@ void gate_rules(struct gate_call *call)
 	/* Nobody knows whose it is any more: it will be refused, in the words that its route stands for. */
 	if (!agent && call->format && call->format->id != FORMAT_CHAT)
 		*r = (struct policy_rules){.kind = POLICY_AGENT, .body_max = LIMIT_MODEL_REQUEST_BYTES};
-	if (!agent || !policy_kind_named(agent->policy, &r->kind) || r->kind == POLICY_STRICT)
+	if (!agent || !policy_kind_named(agent->policy, &r->kind))
 		return;
 	const struct cf_profile *p = conf_profile(conf, call->box->profile);
-	rules_of(r, agent, p ? conf_provider(conf, p->provider) : NULL);
+	const struct cf_provider *provider = p ? conf_provider(conf, p->provider) : NULL;
+	if (r->kind != POLICY_STRICT)
+		rules_of(r, agent, provider);
+	else if (provider && strcmp(provider->protocol, format_get(FORMAT_CHAT)->protocol) != 0)
+		r->formats = 0; /* chats alone, and its provider speaks none */
 }
 
 size_t gate_body_max(const struct gate_call *call)

@@ -116,7 +116,8 @@ def test_served(rig, model):
     for agent, profile, served, name, status in (
             ("only-responses", "main", MODEL, "responses", 200), ("only-responses", "main", MODEL, "chat_completions", 404),
             ("open", "main", MODEL, "messages", 404), ("open", "anth", "m-anth", "responses", 404),
-            ("built-in", "main", MODEL, "responses", 404), ("built-in", "main", MODEL, "chat_completions", 200)):
+            ("built-in", "main", MODEL, "responses", 404), ("built-in", "main", MODEL, "chat_completions", 200),
+            ("built-in", "anth", "m-anth", "chat_completions", 404), ("built-in", "gem", "m-gem", "chat_completions", 404)):
         run = rig.run(2, profile=profile, model=served, agent=agent)
         a = post(run.port, FORMATS[name][0], run.token(), body_of(name, served, "served"))
         same((a.status, a.code if status == 404 else None), (status, "model_format_not_served" if status == 404 else None),
