@@ -251,7 +251,10 @@ static void judge(struct trial *t)
 	    *member(v, "error") != '\0' ? " " : "", member(v, "error"));
 	saw(t, "exit", yes(execution, "success"), "what it printed is below", "%lld, its own word",
 	    (long long)number(execution, "exitCode"));
-	saw(t, "patch", mended, "it did not run the command that the model named, or changed more", "%s",
+	saw(t, "patch", mended,
+	    "it did not run the command that the model named, or changed more; of tools for commands the model knows "
+	    "those that pinfold(1) names",
+	    "%s",
 	    mended                      ? "sum.sh alone"
 	    : changed && changed->child ? "other files"
 					: "nothing changed");
