@@ -46,7 +46,8 @@ void frame_close(struct frames *fr)
 
 void frame_members(struct frames *fr, const struct json *object, const struct frame_swap *swaps)
 {
-	for (const struct json *m = object->child; m; m = m->next) {
+	/* Where there is no room any more, the same is not looked at once more for each thing that an answer holds. */
+	for (const struct json *m = object->child; m && !buf_failed(fr->out); m = m->next) {
 		const struct frame_swap *s = swaps;
 		while (s->key && strcmp(s->key, m->key) != 0)
 			s++;

@@ -6,16 +6,15 @@
 /* Where a part is. */
 struct at {
 	const struct json *item;
+	const char *id; /* the item's; looked for once, among members that may be many */
 	int64_t output, part;
 	const char *part_name; /* "content_index" or "summary_index"; NULL: it is the item's own */
 };
 
 static void open_at(struct frames *fr, const char *name, const struct at *at)
 {
-	const struct json *id = member_of(at->item, "id", JSON_STRING);
-
 	frame_open(fr, name);
-	jw_kstr(&fr->w, "item_id", id ? id->text : "");
+	jw_kstr(&fr->w, "item_id", at->id);
 	jw_kint(&fr->w, "output_index", at->output);
 	if (at->part_name)
 		jw_kint(&fr->w, at->part_name, at->part);
@@ -93,12 +92,11 @@ static void put_part(struct frames *fr, const struct at *at, const struct json *
 	frame_close(fr);
 }
 
-static bool put_parts(struct frames *fr, const struct json *item, int64_t output, const char *list,
-		      const char *part_name)
+static bool put_parts(struct frames *fr, struct at at, const char *list, const char *part_name)
 {
-	const struct json *parts = member_of(item, list, JSON_ARRAY);
-	struct at at = {.item = item, .output = output, .part_name = part_name};
+	const struct json *parts = member_of(at.item, list, JSON_ARRAY);
 
+	at.part_name = part_name;
 	for (const struct json *p = parts ? parts->child : NULL; p; p = p->next, at.part++) {
 		if (p->type != JSON_OBJECT)
 			return false;
@@ -131,8 +129,9 @@ static bool item_out(struct frames *fr, const struct json *item, int64_t output)
 					   ? member_of(item, "arguments", JSON_STRING)
 					   : NULL,
 			  *input = member_is(item, "type", "custom_tool_call") ? member_of(item, "input", JSON_STRING)
-									       : NULL;
-	struct at at = {.item = item, .output = output};
+									       : NULL,
+			  *id = member_of(item, "id", JSON_STRING);
+	struct at at = {.item = item, .id = id ? id->text : "", .output = output};
 
 	if (!member_of(item, "type", JSON_STRING))
 		return false;
@@ -145,8 +144,7 @@ static bool item_out(struct frames *fr, const struct json *item, int64_t output)
 		 : arguments ? call
 		 : input     ? custom
 			     : none);
-	if (said && (!put_parts(fr, item, output, "summary", "summary_index") ||
-		     !put_parts(fr, item, output, "content", "content_index")))
+	if (said && (!put_parts(fr, at, "summary", "summary_index") || !put_parts(fr, at, "content", "content_index")))
 		return false;
 	if (arguments)
 		put_text(fr, &at, "response.function_call_arguments", arguments, "arguments");

@@ -72,6 +72,8 @@ static const char *escaped(uint32_t c, char room[8])
 static void quoted(struct buf *b, const char *s, size_t n)
 {
 	size_t plain = 0; /* start of what is copied unchanged */
+	if (b->why != 0)
+		return; /* whoever goes on to write does not go on to work */
 	if (n == 0)
 		s = ""; /* an empty buffer has no address */
 	buf_addc(b, '"');
@@ -200,7 +202,7 @@ void json_write(struct buf *b, const struct json *v)
 	const struct json *above[JW_LEVELS];
 	struct jw w;
 	jw_init(&w, b);
-	for (;;) {
+	while (b->why == 0) {
 		bool container = v->type == JSON_ARRAY || v->type == JSON_OBJECT;
 		if (container && w.depth == JW_LEVELS) {
 			buf_fail(b, EINVAL);

@@ -25,7 +25,8 @@ static void one(const char *name, const char *usage, const char *text)
 		const struct json *answer = json_parse(&arena, text, strlen(text), JSON_DEPTH_MODEL, NODES, NULL);
 		e = answer ? stream_out(f, answer, usage[0] == '1', &out) : ERR_INVALID_JSON;
 	}
-	if (out.n > 0)
+	/* Of what is none, whatever there was of it is left out. */
+	if (e == ERR_OK && out.n > 0)
 		fwrite(out.p, 1, out.n, stdout);
 	printf("= %s\n", e == ERR_OK ? "ok" : err_code(e));
 	fflush(stdout);

@@ -8,11 +8,13 @@ import copy
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 
 BUILD = os.environ.get("PINFOLD_BUILD", os.getcwd())
 ROUNDS = 400
+CPU_SECONDS = 120  # of the program, for what costs it a second or two, and ten minutes where it looks at the same again and again
 counts = {"passed": 0, "failed": 0}
 
 
@@ -24,10 +26,11 @@ def check(ok, what):
 
 class Frames:
     def __init__(self):
-        self.p = subprocess.Popen([os.path.join(BUILD, "tests/gateway/frames")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.p = subprocess.Popen([os.path.join(BUILD, "tests/gateway/frames")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS)))
 
     def ask(self, name, usage, value):
-        self.p.stdin.write(("%s %s %s\n" % (name, usage, json.dumps(value))).encode())
+        self.p.stdin.write(("%s %s %s\n" % (name, usage, json.dumps(value, ensure_ascii=False))).encode())
         self.p.stdin.flush()
         lines = []
         while True:
@@ -449,10 +452,25 @@ def test_errors(frames, r):
               "an error of responses: %s" % e)
 
 
+def test_work(frames, r):
+    """What an answer costs is bounded by what may come of it, not by how many things it holds times how large one of them is."""
+    message, part, long = {"message": {}, "finish_reason": ""}, {"type": "output_text", "text": ""}, "\x7f" * 400000
+    many = {"%x" % i: 0 for i in range(35000)}
+    for name, answer in (
+            ("chat_completions", {"x": long, "choices": [message] * 9000}),
+            ("chat_completions", dict(many, choices=[message] * 9000)),
+            ("chat_completions", {"x": long, "choices": [{"message": {"tool_calls": [{}] * 40000}, "finish_reason": ""}]}),
+            ("responses", {"status": "completed", "output": [{"type": "message", "id": long, "content": [part] * 13000}]}),
+            ("responses", {"status": "completed", "output": [{"type": "message", "id": long, "content": [dict(part, annotations=[0] * 50000)]}]}),
+            ("responses", {"status": "completed", "output": [dict(many, type="message", content=[part] * 13000)]})):
+        how = frames.ask(name, 0, answer)[1]
+        check(how in ("ok", "model_response_too_large"), "%s of %s: %s" % (name, list(answer), how or "it took too long"))
+
+
 def main():
     seed = int(sys.argv[1]) if sys.argv[1:] else random.randrange(10**6)
     frames, r = Frames(), random.Random(seed)
-    for test in (test_same, test_no_answer, test_errors):
+    for test in (test_same, test_no_answer, test_errors, test_work):
         test(frames, r)
     frames.p.stdin.close()
     if counts["failed"]:
