@@ -320,9 +320,12 @@ void gate_settle(struct gate_call *call)
 		return;
 	buf_reset(&r->last);
 	/* A box that was told that there is a stream has it as its event, and then the connection breaks off. */
-	if (r->begun)
-		stream_out_error(call->format, &call->reply, call->stop, call->retry ? call->retry_after : 0,
+	if (r->begun) {
+		/* By a status of these, which it does not see, its client would not ask again. */
+		bool stop = call->stop || (!call->retry && call->status >= 400 && call->status < 500);
+		stream_out_error(call->format, &call->reply, stop, call->retry ? call->retry_after : 0,
 				 call->request_id, &r->last);
+	}
 }
 
 static bool model_known(const struct terms *terms, const char *model)

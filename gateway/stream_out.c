@@ -259,8 +259,11 @@ static void failed_response(struct frames *fr, const struct json *error, bool st
 			  *message = member_of(error, "message", JSON_STRING);
 	char text[1200];
 
-	if (stop)
-		(void)snprintf(text, sizeof text, "%s (%s)", message ? message->text : "", code ? code->text : "");
+	/* For this one its clients have a remedy of their own. */
+	if (member_is(error, "code", "context_length_exceeded"))
+		stop = false;
+	if (stop && code)
+		(void)snprintf(text, sizeof text, "%s (%s)", message ? message->text : "", code->text);
 	else if (retry_after > 0)
 		(void)snprintf(text, sizeof text, "%s Please try again in %us.", message ? message->text : "",
 			       retry_after);
@@ -297,9 +300,14 @@ void stream_out_error(const struct format *f, const struct buf *reply, bool stop
 	struct arena arena own_arena = {0};
 	struct frames fr = {.out = out, .sequence = -1};
 
+	/* A provider's refusal has what shape it likes; who is told nothing asks again. */
+	static const char refused[] =
+	    "{\"error\":{\"message\":\"The model provider refused the call.\",\"type\":\"invalid_request_error\"}}";
 	arena_init(&arena, ARENA);
 	const struct json *said = json_parse(&arena, reply->p, reply->n, JSON_DEPTH_MODEL, NODES, NULL);
-	const struct json *error = said ? member_of(said, "error", JSON_OBJECT) : NULL;
+	if (!member_of(said, "error", JSON_OBJECT))
+		said = json_parse(&arena, refused, sizeof refused - 1, JSON_DEPTH_MODEL, NODES, NULL);
+	const struct json *error = member_of(said, "error", JSON_OBJECT);
 	if (!error)
 		return;
 	if (f->id == FORMAT_RESPONSES)

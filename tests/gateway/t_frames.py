@@ -450,6 +450,14 @@ def test_errors(frames, r):
         (name, e), = events_of(frames.ask("responses", usage, ours)[0])
         check(name == e["type"] == "response.failed" and e["response"]["status"] == "failed" and e["response"]["error"] == {"code": code, "message": words},
               "an error of responses: %s" % e)
+    said = {"message": "The model provider refused the call.", "type": "invalid_request_error"}
+    for other in ({"detail": [{"msg": "x"}]}, {"error": "x"}, {"object": "error", "message": "x"}, [], "x", None):
+        same = [events_of(frames.ask(name, "!10", other)[0]) for name in ("chat_completions", "messages", "responses")]
+        check(same[:2] == [[(None, {"error": said})], [("error", {"type": "error", "error": said})]], "a provider's own refusal, %s: %s" % (other, same))
+        check([(name, e["response"]["error"]) for name, e in same[2]] == [("response.failed", {"code": "invalid_prompt", "message": said["message"]})],
+              "the same of responses, %s: %s" % (other, same[2]))
+    (_, e), = events_of(frames.ask("responses", "!10", {"error": {"message": "x", "code": "context_length_exceeded"}})[0])
+    check(e["response"]["error"] == {"code": "context_length_exceeded", "message": "x"}, "one that its clients mend: %s" % e)
 
 
 def test_work(frames, r):

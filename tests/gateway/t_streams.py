@@ -84,7 +84,7 @@ class Upstream(Tap):
 
     def answer(self, c, text):
         name = next((f for f in FORMATS if "(%s)" % f in text), None)
-        if not any(w in text for w in ("REFUSED", "KEYLESS")) and '"stream":true' not in text:
+        if not any(w in text for w in ("REFUSED", "KEYLESS", "OWN WAY")) and '"stream":true' not in text:
             return self.whole(c, text, name) if "GOOD" in text or "HALF" in text else super().answer(c, text)
         first, rest, error = FORMATS[name][3:]
         while "LATE" in text and not self.gone.is_set():
@@ -92,6 +92,9 @@ class Upstream(Tap):
                 return False
         if "KEYLESS" in text:
             c.sendall(b"HTTP/1.1 401 No\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+            return True
+        if "OWN WAY" in text:
+            c.sendall(b"HTTP/1.1 400 No\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"detail\":\"x\"}")
             return True
         if "REFUSED" in text:
             body = b'{"error":{"message":"slow down"}}'
@@ -470,7 +473,7 @@ def beats(rig, tap):
     """With a sign of life every second; all at once, as each waits."""
     tap.gone.clear()
     good = [(n, a, w) for n in BEATS for a, w in (("open", "LATE WHOLE"), ("open", "HELD"), ("calm", "LATE GOOD"))]
-    bad = [(n, a, w) for n in BEATS for a, w in (("open", "LATE REFUSED"), ("calm", "LATE REFUSED"), ("open", "LATE KEYLESS"), ("calm", "LATE KEYLESS"),
+    bad = [(n, a, w) for n in BEATS for a, w in (("open", "LATE REFUSED"), ("calm", "LATE REFUSED"), ("open", "LATE KEYLESS"), ("calm", "LATE KEYLESS"), ("calm", "LATE OWN WAY"),
                                                    ("open", "LATE CLEAN SHUT"), ("calm", "LATE HALF"))]
     ended = [(n, "calm", "HANG " + how) for n in BEATS for how in ("revoke", "close", "leave")]
     open_now = {k: Stream(begin(rig, k[0], agent=k[1]), k[0], k[2], read=False) for k in good + bad + ended}
@@ -506,7 +509,7 @@ def beats(rig, tap):
         same(s.run.shown()["used"], 1, name + ": one call")
     # Its status is settled: an error is the format's event, and no clean end.
     for name, agent, what in bad:
-        s, stop = open_now[name, agent, what].all(), "KEYLESS" in what
+        s, stop = open_now[name, agent, what].all(), "KEYLESS" in what or "OWN WAY" in what
         check(not s.clean() and not s.waits, "%s %s: it breaks off" % (name, what))
         if "SHUT" in what:
             check("PART" in s.body() and "error" not in s.body(), "%s: of a stream that had begun there is what came of it" % name)
@@ -517,7 +520,7 @@ def beats(rig, tap):
             check("REFUSED" not in what or "try again in 7s" in e["response"]["error"]["message"], what + ": when to ask again: %s" % e)
         else:
             same((kind, isinstance(e["error"]["message"], str), e.get("type")), (None, True, None) if name == "chat" else ("error", True, "error"), what)
-            check(not stop or e["error"].get("code") == "provider_key_refused", what + ": %s" % e)
+            check("KEYLESS" not in what or e["error"].get("code") == "provider_key_refused", what + ": %s" % e)
     tap.gone.clear()
 
 
