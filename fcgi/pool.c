@@ -269,7 +269,8 @@ static void give_away(struct pool *p, struct worker *w, struct conn *c)
 void pool_more_time(struct pool *p, struct conn *c, unsigned ms)
 {
 	pthread_mutex_lock(&p->lock);
-	c->deadline += ms;
+	uint64_t most = timer_ms() + p->deadline_ms + ms;
+	c->deadline = c->deadline + ms < most ? c->deadline + ms : most;
 	pthread_mutex_unlock(&p->lock);
 }
 

@@ -89,7 +89,8 @@ void pool_hear(void *arg, uint16_t number, const uint8_t *frame, size_t n);
 /* Arms the listener, whoever held it. */
 void pool_listen(struct pool *p);
 
-/* The request that a worker serves on it may take longer. */
+/* The request that a worker serves on it may take longer, but what came fast saves up no time to stand still: from now
+ * it has at most a request's time and this. */
 void pool_more_time(struct pool *p, struct conn *c, unsigned ms);
 
 /* A connection on which nothing goes on: its next request may come, if there is room for it. */

@@ -73,6 +73,13 @@ def cases(check, program, rig, good):
         send(s, begin() + params(environment("POST", "/v1/sources", slow.token, sent, [("CONTENT_TYPE", "application/zstd")])) + record(STDIN, sent[:1000]))
         a = receive(s)
     check("one that stands still is not", refused(a, 408, "request_timeout"), a)
+    fast = zstd + bytes(160 * 131072)  # at the least rate that would be five minutes
+    with connect(slow.path) as s:
+        send(s, begin() + params(environment("POST", "/v1/sources", slow.token, fast + b"x", [("CONTENT_TYPE", "application/zstd")])))
+        for i in range(0, len(fast), 32768):
+            send(s, record(STDIN, fast[i:i + 32768]))
+        a = receive(s)
+    check("nor one that stands still after it came fast", refused(a, 408, "request_timeout"), a)
     check("and leaves nothing", wait_for(lambda: not slow.store.uploads) and len(slow.store.sources) == 1)
     check("it stops", slow.stop() == 0)
 
