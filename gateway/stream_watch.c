@@ -35,48 +35,57 @@ static uint64_t step_into(uint64_t place, const struct json *object)
 	return place;
 }
 
-static struct watched *text_at(struct stream_watch *w, uint64_t place)
+/* How much of the key's beginning a text ends with. */
+static size_t key_begun(const void *text, size_t n, const struct secret *key)
 {
-	struct watched *oldest = w->texts;
+	const uint8_t *end = (const uint8_t *)text + n;
 
+	for (size_t k = n < key->n ? n : key->n - 1; k > 0; k--)
+		if (memcmp(end - k, key->p, k) == 0)
+			return k;
+	return 0;
+}
+
+/* The text that stands there, or NULL; *room is where one may be put instead of another. */
+static struct watched *text_at(struct stream_watch *w, uint64_t place, struct watched **room)
+{
+	*room = w->texts;
 	for (struct watched *t = w->texts; t < w->texts + WATCH_TEXTS; t++) {
-		if (t->used > 0 && t->place == place) {
-			t->used = w->events;
+		if (t->used > 0 && t->place == place)
 			return t;
-		}
-		if (t->used < oldest->used)
-			oldest = t;
+		if (t->used < (*room)->used)
+			*room = t;
 	}
-	if (!oldest->tail && !(oldest->tail = malloc(w->key->n)))
-		return NULL;
-	oldest->place = place;
-	oldest->used = w->events;
-	oldest->n = 0;
-	oldest->begins = false;
-	return oldest;
+	return NULL;
 }
 
-/* Does it end with so much of the key's beginning that it should not be told yet? */
-static bool begins(const struct watched *t, const struct secret *key)
+/* Is what is begun too much of the key to be told yet? */
+static bool begins(size_t begun, const struct secret *key)
 {
-	size_t least = key->n >= 2 * BEGINS ? BEGINS : key->n / 2;
-
-	for (size_t n = t->n; n > 0 && n >= least; n--)
-		if (memcmp(t->tail + t->n - n, key->p, n) == 0)
-			return true;
-	return false;
+	return begun > 0 && begun >= (key->n >= 2 * BEGINS ? BEGINS : key->n / 2);
 }
 
-/* More of a text: the end of what was there and the beginning of this, and then the end of both. */
+/* More of a text: the end of what was there and the beginning of this, and then the end of both. Only those that end
+ * with a beginning of the key are kept, so that no number of others makes one of them forgotten. */
 static enum watch_said more(struct stream_watch *w, uint64_t place, const char *text, size_t n)
 {
 	const size_t most = w->key->n - 1;
-	struct watched *t = most > 0 ? text_at(w, place) : NULL;
+	struct watched *room, *t = text_at(w, place, &room);
 
-	if (most == 0)
-		return WATCH_FINE; /* it is in one event or in none */
-	if (!t)
-		return WATCH_LACK;
+	if (!t) {
+		size_t begun = key_begun(text, n, w->key);
+		if (begun == 0)
+			return WATCH_FINE;
+		if (!room->tail && !(room->tail = malloc(w->key->n)))
+			return WATCH_LACK;
+		memcpy(room->tail, text + n - begun, begun);
+		room->place = place;
+		room->used = w->events;
+		room->n = begun;
+		room->begins = begins(begun, w->key);
+		return WATCH_FINE;
+	}
+	t->used = w->events;
 	/* From where the key may begin, in what was there. */
 	for (size_t at = 0; at < t->n; at++) {
 		size_t here = t->n - at, rest = w->key->n - here;
@@ -93,7 +102,10 @@ static enum watch_said more(struct stream_watch *w, uint64_t place, const char *
 		memcpy(t->tail + keep, text, n);
 		t->n = keep + n;
 	}
-	t->begins = begins(t, w->key);
+	size_t begun = key_begun(t->tail, t->n, w->key);
+	t->begins = begins(begun, w->key);
+	if (begun == 0)
+		t->used = 0;
 	return WATCH_FINE;
 }
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WATCH_TEXTS = 64 }; /* that are under way; of more, the one that said nothing for longest is forgotten */
+enum { WATCH_TEXTS = 64 }; /* that end as the key begins; of more, the one that said nothing for longest is forgotten */
 
 struct stream_watch {
 	const struct secret *key; /* NULL: none is looked for */

@@ -212,6 +212,17 @@ static void say(struct said *s, const char *text, size_t n, bool other)
 		buf_adds(&s->in, s->t->other);
 }
 
+/* One event that says many things. */
+static void say_many(struct said *s)
+{
+	const char *type = s->t->f == FORMAT_RESPONSES || s->t->f == FORMAT_MESSAGES ? "\"type\":\"other\"," : "";
+
+	buf_addf(&s->in, "data: {%s\"top\":[", type);
+	for (int i = 0; i < 3 * WATCH_TEXTS; i++)
+		buf_addf(&s->in, "%s\"%d\"", i > 0 ? "," : "", i);
+	buf_adds(&s->in, "]}\n\n");
+}
+
 /* What it came to: of good, all of it goes on; of a key, never more of it than any word may begin with. */
 static void told(struct said *s, size_t by, bool good, const char *what)
 {
@@ -292,6 +303,14 @@ static void test_key_in_pieces(void **state)
 			say(&s, KEY, 5, other);
 			say(&s, KEY + 5, n - 5, other);
 			told(&s, 50, false, "behind its own beginning");
+			for (size_t at = 1; at < n; at++) {
+				s = begin_talk(t);
+				say(&s, KEY, at, false);
+				for (int i = 0; i < 2; i++)
+					say_many(&s);
+				say(&s, KEY + at, n - at, false);
+				told(&s, 50, false, "with many other texts between, more than are watched");
+			}
 		}
 }
 
