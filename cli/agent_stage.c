@@ -26,6 +26,9 @@
 
 enum { NOBODY = 65534, LOG_FD = 3 };
 
+/* How its file of the configuration begins. */
+#define MARK "# Of \"pinfold agent test\", which takes it away again"
+
 static bool failed(const char *what)
 {
 	say_wrong(what, strerror(errno));
@@ -102,8 +105,8 @@ static bool files_put(const struct stage *s, const char *agent, const char *prot
 	buf_init(&key, 1 << 10);
 	buf_adds(&key, s->key);
 	buf_addf(&b,
-		 "# Of \"pinfold agent test\", which takes it away again; what is left of one that was killed may be "
-		 "removed.\n"
+		 MARK
+		 "; what is left of one that was killed may be removed.\n"
 		 "provider \"" AGENT_TEST "\" {\n\tprotocol = \"%s\"\n\tbase_url = \"http://127.0.0.1:%u/v1\"\n"
 		 "\tsecret = \"" AGENT_TEST "\"\n\tallow_plain_loopback = yes\n\tscripted = yes\n}\n"
 		 "model_profile \"" AGENT_TEST "\" {\n\tprovider = \"" AGENT_TEST "\"\n\tmodel = \"scripted-1\"\n}\n"
@@ -117,6 +120,24 @@ static bool files_put(const struct stage *s, const char *agent, const char *prot
 	return put_file(secret, 0600, &key) && put_file(conf, 0644, &b);
 }
 
+/* Only what begins as the test's does, as far as that was written: an administrator may have a file of this name. */
+static bool drop(const char *path, const char *mark)
+{
+	char begins[128];
+	own_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, begins, strlen(mark)) : -1;
+
+	if (fd < 0 && errno == ENOENT)
+		return true;
+	if (n < 0)
+		return failed(path);
+	if (memcmp(begins, mark, (size_t)n) != 0) {
+		say_wrong(path, "it is no file of a test, which needs this name and would remove it");
+		return false;
+	}
+	return unlink(path) == 0 || failed(path);
+}
+
 static bool files_drop(void)
 {
 	char conf[STAGE_PATH], secret[STAGE_PATH];
@@ -124,8 +145,8 @@ static bool files_drop(void)
 	path_of(secret, "secrets");
 	path_of(conf, "tenants.d");
 	strcat(conf, ".conf");
-	return (unlink(conf) == 0 || errno == ENOENT || failed(conf)) &&
-	       (unlink(secret) == 0 || errno == ENOENT || failed(secret));
+	bool gone = drop(conf, MARK);
+	return drop(secret, STAGE_KEY) && gone;
 }
 
 /* One test at a time: its files have one name. */

@@ -88,13 +88,24 @@ def broken_off():
     check("what was left is no hindrance", tested("made-up-works").returncode == 0)
 
 
+def others():
+    """What an administrator has by these names is theirs."""
+    for path, text in ((INSTANCE + "/etc/pinfold/tenants.d/agent-test.conf", "# mine\n"), (INSTANCE + "/etc/pinfold/secrets/agent-test", "mine")):
+        with open(path, "w", opener=lambda p, flags: os.open(p, flags, 0o600)) as f:
+            f.write(text)
+        r = tested("made-up-works")
+        check("it says what stands in its way", r.returncode == 1 and path in r.stderr and "no file of a test" in r.stderr, r.stderr)
+        check("and leaves it", os.path.exists(path) and open(path).read() == text)
+        os.unlink(path)
+
+
 before = below(INSTANCE + "/etc/pinfold")
 with open(PROFILE, "w") as f:
     f.write(agent("made-up-works", WORKS) + agent("made-up-idle", "print('I have no time')") + agent("made-up-sleeps", "import time; time.sleep(200)") +
             agent("made-up-leaks", WORKS, "LEFT=sk-agent-test-" + "0123456789abcdef" * 2) +
             agent("made-up-talks", WORKS.replace("subprocess.run(", "str(").replace(", shell=True, cwd='/workspace/source'", "")))
 try:
-    for f in (works, fails, broken_off):
+    for f in (works, fails, broken_off, others):
         case(f.__name__, f)
 finally:
     os.unlink(PROFILE)
