@@ -133,6 +133,16 @@ static bool take_unnamed(struct stream_in *s, const struct json *event, struct b
 	return write_event(s, s->ended ? &s->end : out, NULL, event);
 }
 
+/* Each tells what there was so far: what was once told is not taken back. */
+static void count(struct stream_in *s, const struct json *event)
+{
+	uint64_t in = s->prompt_tokens, out = s->completion_tokens;
+
+	format_usage(s->format, event, &in, &out);
+	s->prompt_tokens = in > s->prompt_tokens ? in : s->prompt_tokens;
+	s->completion_tokens = out > s->completion_tokens ? out : s->completion_tokens;
+}
+
 static bool take_json(struct stream_in *s, struct buf *out)
 {
 	struct arena arena own_arena = {0};
@@ -146,7 +156,7 @@ static bool take_json(struct stream_in *s, struct buf *out)
 		return fail(s, STREAM_BROKEN);
 	if (s->key && says(event, s->key))
 		return fail(s, STREAM_KEY);
-	format_usage(s->format, event, &s->prompt_tokens, &s->completion_tokens);
+	count(s, event);
 	enum watch_said said = stream_watch_event(&s->watch, s->format, event);
 	if (said == WATCH_KEY || said == WATCH_LACK)
 		return fail(s, said == WATCH_KEY ? STREAM_KEY : STREAM_LACK);

@@ -12,6 +12,7 @@
 #define STOP "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
 #define DONE "data: [DONE]\n\n"
 #define USAGE "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3}}\n\n"
+#define FEWER "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":0,\"completion_tokens\":1}}\n\n"
 #define TYPED(name, rest) "event: " name "\ndata: {\"type\":\"" name "\"" rest "}\n\n"
 #define MESSAGE TYPED("message_start", ",\"message\":{\"usage\":{\"input_tokens\":5,\"output_tokens\":1}}")
 #define DELTA TYPED("message_delta", ",\"usage\":{\"output_tokens\":9}")
@@ -43,6 +44,8 @@ static const struct row {
 } rows[] = {
     {"a chat", FORMAT_CHAT, CHUNK STOP DONE, CHUNK STOP, DONE, STREAM_FINE, 0, 0},
     {"with its usage", FORMAT_CHAT, CHUNK STOP USAGE DONE, CHUNK STOP USAGE, DONE, STREAM_FINE, 7, 3},
+    {"what is told is not taken back", FORMAT_CHAT, CHUNK STOP USAGE FEWER DONE, CHUNK STOP USAGE FEWER, DONE,
+     STREAM_FINE, 7, 3},
     {"a cut", FORMAT_CHAT, CHUNK "data: {\"cho", CHUNK, NULL, STREAM_FINE, 0, 0},
     {"a clean end in the middle", FORMAT_CHAT, CHUNK, CHUNK, NULL, STREAM_FINE, 0, 0},
     {"a finish without the end", FORMAT_CHAT, CHUNK STOP, CHUNK STOP, NULL, STREAM_FINE, 0, 0},
