@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cases_common import check, counts, same  # noqa: E402
 from rig import *  # noqa: E402,F403
-from t_streams import FORMATS, Stream, Upstream, begin  # noqa: E402
+from streaming import FORMATS, Stream, Upstream, begin  # noqa: E402
 
 CONF = """
 daemon off; master_process on; worker_processes 1; pid %(top)s/nginx.pid; error_log %(top)s/nginx.err warn; user root;
