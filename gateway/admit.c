@@ -325,6 +325,7 @@ void gate_settle(struct gate_call *call)
 		bool stop = call->stop || (!call->retry && call->status >= 400 && call->status < 500);
 		stream_out_error(call->format, &call->reply, stop, call->retry ? call->retry_after : 0,
 				 call->request_id, &r->last);
+		r->clean = call->format->fails && flight_ended(&call->flight) == FLIGHT_ON;
 	}
 }
 

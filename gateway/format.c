@@ -37,6 +37,7 @@ static const struct format formats[FORMAT__COUNT] = {
 			  .says = "input",
 			  .cap = "max_output_tokens",
 			  .ends = responses_ends,
+			  .fails = true,
 			  .typed_events = true,
 			  .grows = "delta",
 			  .heartbeat = ": still there\n\n"},

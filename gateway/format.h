@@ -46,6 +46,7 @@ struct format {
 	/* Of a stream. A clean end is one of ends as an event's "type" (chat: as its data), and nothing else; of
 	 * Gemini's, which names none, an answer that says why it finished. */
 	const char *const *ends; /* ends with NULL */
+	bool fails;              /* one of them says that it failed, and is the format's error event */
 	bool typed_events;       /* events are named, and their data has the same name as "type" */
 	const char *grows;       /* of its events: the member below which the model's words are */
 	const char *heartbeat;   /* whole bytes that every client takes and ignores; NULL: none */

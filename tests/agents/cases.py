@@ -1,6 +1,6 @@
 """What is tried with each agent. A case is a function of the stage and an agent's name; a row of AGENTS says what an agent is, and leaves out the
 cases that it cannot have. Within an agent one case follows another, and each has the agent's provider for itself."""
-import json, os, re, shlex, shutil, subprocess, threading
+import json, os, re, shlex, shutil, subprocess, threading, time
 from dataclasses import dataclass
 
 from patience import PATIENCE, wait_for
@@ -45,7 +45,7 @@ def case(f):
 
 def variants(name, agent):
     """The profiles that the cases want besides the installed ones."""
-    return {f"{name}-tapped": (name, {"extra_requests": "2"}), f"{name}-other": (name, {"{model}": "another-1"})}
+    return {f"{name}-tapped": (name, {"extra_requests": "2"}), f"{name}-whole": (name, {"model_stream": '"buffered"'}), f"{name}-other": (name, {"{model}": "another-1"})}
 
 
 @case
@@ -375,6 +375,38 @@ def comes_again(stage, name):
     stage.check(f"{name}: Retry-After is waited for", len(at) >= 4 and at[1] - at[0] >= 1.9 and at[2] - at[1] >= 1.9, [b - a for a, b in zip(at, at[1:])])
     stage.check(f"{name}: what was refused has cost requests, no tokens", v["usage"]["modelRequests"] == len(seat.asked) and
                 [v["usage"]["promptTokens"], v["usage"]["completionTokens"]] == seat.tokens(), (v["usage"], seat.tokens()))
+
+
+def thinks(answer=None):
+    """A provider that thinks for longer than the gateway says nothing."""
+    def refuse(n, body):
+        time.sleep(2.5)
+        return answer
+    return refuse
+
+
+@case
+def whole(stage, name):
+    """Answers that come whole from the provider and are sent as a stream, behind signs of life."""
+    seat = stage.upstream.seat(name)
+    seat.refuse = thinks()
+    run = stage.start(name, name + "-whole")
+    v = stage.until(name, run)
+    stage.check(f"{name}: by answers that came whole it mends the sample", v["status"] == "completed" and v["changedFiles"] == ["calc.py"],
+                (v, stage.transcript(name, run)[-1500:]))
+    stage.check(f"{name}: no stream was asked for", seat.asked and not any(q["body"].get("stream") or "stream" in q["path"] for q in seat.asked), [q["path"] for q in seat.asked])
+    stage.check(f"{name}: and they cost what they cost", [v["usage"]["promptTokens"], v["usage"]["completionTokens"]] == seat.tokens(), (v["usage"], seat.tokens()))
+
+
+@case
+def too_late(stage, name):
+    """A refusal for good that comes when the status is told already: it is an event then."""
+    seat = stage.upstream.seat(name)
+    seat.refuse = thinks((401, JSON, json.dumps({"error": {"message": "no such key", "type": "invalid_request_error", "code": "invalid_api_key"}})))
+    run = stage.start(name, name + "-tapped")
+    v, calls = stage.until(name, run), stage.tapped(name, run)
+    stage.check(f"{name}: an error behind a sign of life: the run fails, and it asks no more often than it may", v["status"] == "failed" and
+                1 <= len(calls or []) <= TOLD[name][name not in ("codex", "gemini")], (v["status"], calls, stage.transcript(name, run)[-1500:]))
 
 
 @case

@@ -52,6 +52,7 @@ class Stage:
         self.operator = {**os.environ, "PINFOLD_ROOT": self.root}
         config = self.work + "/agents.conf"
         with open(config, "w") as f:
+            f.write("model_heartbeat_seconds = 1\n")
             f.writelines(self.provider(name, a) for name, a in agents.items())
         self.up = subprocess.Popen([TOP + "/quickstart", "up", "--root", self.root, "--config", config], env={**os.environ, "PINFOLD_BUILD": os.path.abspath(build)},
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=open(self.work + "/up.err", "w"), text=True)
