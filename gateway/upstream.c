@@ -28,7 +28,8 @@ enum {
 	KEPT_MOST = 512,  /* idle connections */
 	HOST_MOST = 2048, /* connections of one provider */
 	WAIT_MAX = 86400, /* seconds that a provider may ask for */
-	HANDLES = 256     /* that are kept for the next calls */
+	HANDLES = 256,    /* that are kept for the next calls */
+	STIR_MS = 500     /* how long a call of HTTP/2 may not know what became of it */
 };
 
 struct upstream {
@@ -38,6 +39,7 @@ struct upstream {
 	CURL *handles[HANDLES];
 	unsigned nhandles;
 	uint64_t deadline; /* timer_ms at which libcurl wants to be called; 0: none */
+	uint64_t stir;     /* timer_ms of the next time; 0: no connection is shared */
 	int kept[KEPT_MOST];
 	unsigned nkept;
 	struct transfer *first;
@@ -432,6 +434,24 @@ static int on_timer(CURLM *multi, long ms, void *arg)
 	return 0;
 }
 
+/*
+ * Over a connection of HTTP/2, libcurl (7.88) tells a provider that a call was left, and a call that it was reset or
+ * never sent, only when it has something to do for another one, or for that. A call that goes on after a pause has.
+ * True: there are such calls.
+ */
+static bool stir(struct upstream *up)
+{
+	bool any = false;
+
+	for (struct transfer *t = up->first; t; t = t->next)
+		if (t->shared) {
+			any = true;
+			(void)curl_easy_pause(t->handle, CURLPAUSE_RECV);
+			(void)curl_easy_pause(t->handle, CURLPAUSE_CONT);
+		}
+	return any;
+}
+
 static int turn(void *arg)
 {
 	struct upstream *up = arg;
@@ -440,10 +460,15 @@ static int turn(void *arg)
 		up->deadline = 0;
 		act(up, CURL_SOCKET_TIMEOUT, 0);
 	}
-	if (!up->deadline)
-		return -1;
 	uint64_t now = timer_ms();
-	return up->deadline > now ? (int)(up->deadline - now) : 0;
+	if (up->stir && now >= up->stir)
+		up->stir = stir(up) ? now + STIR_MS : 0;
+	uint64_t due = up->deadline;
+	if (up->stir && (!due || up->stir < due))
+		due = up->stir;
+	if (!due)
+		return -1;
+	return due > now ? (int)(due - now) : 0;
 }
 
 void upstream_begin(struct gate_call *call)
@@ -466,6 +491,8 @@ void upstream_begin(struct gate_call *call)
 				if (t->next)
 					t->next->back = &t->next;
 				up->first = t;
+				if (t->shared && !up->stir)
+					up->stir = timer_ms() + STIR_MS;
 				return;
 			}
 		}
@@ -491,17 +518,13 @@ void upstream_cancel(struct gate_call *call)
 	call->answer.e = ERR_MODEL_UNREACHABLE;
 	struct upstream *up = t->up;
 	bool shared = t->shared;
-	/* A connection that is nobody else's ends with it. Over one that is, libcurl tells the provider only when
-	 * another of its calls has something to say: one that goes on after a pause has. */
+	/* A connection that is nobody else's ends with it. */
 	if (shared)
 		(void)curl_easy_setopt(t->handle, CURLOPT_FORBID_REUSE, 1L);
 	curl_multi_remove_handle(up->multi, t->handle);
 	let_go(t, false);
-	for (struct transfer *o = shared ? up->first : NULL; o; o = o->next)
-		if (o->shared && strcmp(o->call->target->profile->provider, call->target->profile->provider) == 0) {
-			(void)curl_easy_pause(o->handle, CURLPAUSE_RECV);
-			(void)curl_easy_pause(o->handle, CURLPAUSE_CONT);
-		}
+	if (shared)
+		stir(up);
 }
 
 struct upstream *upstream_new(struct app *app)
