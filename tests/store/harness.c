@@ -281,7 +281,7 @@ enum err rig_running(struct ask *fcgi, struct ask *steward, const char *tenant, 
 {
 	struct st_run_create m = rig_run(tenant, run);
 	m.max_requests = max_requests;
-	struct st_run_start s = {.tenant = tenant, .run = run, .expires_at = clock_ms() + 3600 * 1000};
+	struct st_run_start s = {.tenant = tenant, .run = run, .expires_at = clock_ms() + 2 * 3600 * 1000};
 	struct st_run_work work;
 	enum err e = rig_create(fcgi, &m, NULL);
 	return e != ERR_OK ? e : RIG_AS(RIG_STEWARD, st_call_run_start(steward, &s, NULL, &work, NULL));

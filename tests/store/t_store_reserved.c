@@ -120,7 +120,7 @@ static void lost(void **state)
 	again(1000, 0, 0, 0, 0);
 	used("left", 0, 0, 600);
 	assert_int_equal(admit("left", 500, &no), ERR_TOO_MANY_MODEL_CALLS);
-	set_clock(12LL * MINUTE);
+	set_clock(62LL * MINUTE);
 	assert_int_equal(admit("left", 500, &no), ERR_MODEL_TOKEN_BUDGET_EXHAUSTED);
 	assert_int_equal(admit("left", 400, &no), ERR_OK);
 	set_clock(0);
