@@ -32,7 +32,7 @@ example() { sed -e "s#/run/pinfold/public/fcgi.sock#$socket#" -e "s#/usr/share/p
 lighttpd() {
 	example >"$dir/pinfold.conf"
 	[ -z "$prefix" ] || sed -i -e "s#^fastcgi.server = (#\$HTTP[\"url\"] =~ \"^$prefix/\" { &#" -e "s#\"/\" => ((#\"$prefix\" => ((#" \
-		-e 's#^)$#) }#' -e "s#\"^/(|#\"^$prefix/(|#" -e 's#"mod_setenv"#&, "mod_alias"#' \
+		-e "s#== \"/v1/sources\"#== \"$prefix/v1/sources\"#" -e 's#^)$#) }#' -e "s#\"^/(|#\"^$prefix/(|#" -e 's#"mod_setenv"#&, "mod_alias"#' \
 		-e "s#server.document-root = \(.*\)\"#alias.url = ( \"$prefix/\" => \1/\" )#" "$dir/pinfold.conf"
 	[ -z "$tenant" ] || printf 'setenv.add-environment = ( "PINFOLD_TENANT" => "%s" )\n' "$tenant" >>"$dir/pinfold.conf"
 	[ $log = no ] || sed -i -e 's/^#accesslog.format/accesslog.format/' -e 's#"mod_setenv"#&, "mod_accesslog"#' \
@@ -101,7 +101,7 @@ nginx() {
 	[ $many = no ] || connections=8192
 	example >"$dir/pinfold.conf"
 	[ -z "$prefix" ] || sed -i -e "s#^location / {#location $prefix/ {#" -e "s#SCRIPT_NAME \"\"#SCRIPT_NAME \"$prefix\"#" \
-		-e "s#^location = /#&${prefix#/}/#" -e "s#^location ~ ^/#&${prefix#/}/#" "$dir/pinfold.conf"
+		-e "s#^\(\t*location = \)/#\1$prefix/#" -e "s#^location ~ ^/#&${prefix#/}/#" "$dir/pinfold.conf"
 	[ -z "$tenant" ] || sed -i "s#^\tfastcgi_pass .*#&\n\tfastcgi_param PINFOLD_TENANT \"$tenant\";#" "$dir/pinfold.conf"
 	if [ $keep = yes ]; then
 		upstream="upstream kept { server unix:$socket; keepalive 64; }"
