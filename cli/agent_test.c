@@ -222,7 +222,8 @@ static unsigned sweep(struct trial *t)
 		struct http_answer answer;
 		if (call_run(t, NULL, left[i], NULL, &answer) < 0)
 			continue;
-		found += memmem(answer.body.p, answer.body.n, t->stage.key, strlen(t->stage.key)) != NULL;
+		found += answer.body.n > 0 &&
+			 memmem(answer.body.p, answer.body.n, t->stage.key, strlen(t->stage.key)) != NULL;
 		buf_free(&answer.body);
 	}
 	return found;
