@@ -71,10 +71,15 @@ class Watch(threading.Thread):
                 wanted, names = {f: n for n, text in list(held.items()) for f in forms(text)}, len(held)
             time.sleep(0.01)
             for pid in pids():
-                for name in ("cmdline", "environ"):
+                # Other instances of this machine have other files and, of what the harness makes up, the same values.
+                elsewhere = False
+                for name in ("environ", "cmdline"):
                     try:
                         with open(f"/proc/{pid}/{name}", "rb") as f:
                             data = f.read()
+                        elsewhere = elsewhere or b"PINFOLD_ROOT=" in data and b"PINFOLD_ROOT=" + INSTANCE.encode() + b"\0" not in data
+                        if elsewhere:
+                            continue
                         if name == "environ" and os.getsid(pid) == os.getsid(0) and b"WITHHELD=" in data:
                             continue
                     except OSError:
