@@ -203,11 +203,11 @@ void rig_close(struct rig *r)
 	(void)nftw(r->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-struct ask *rig_ask(struct rig *r, enum rig_role role)
+static struct ask *ask_for(struct rig *r, enum rig_role role, unsigned patience_ms)
 {
 	struct st_ping m = {0};
 	struct st_ok ok;
-	struct ask *a = ask_new(role == RIG_ADMIN ? r->admin : r->sock, role == RIG_NOBODY ? 500 : PATIENCE_MS);
+	struct ask *a = ask_new(role == RIG_ADMIN ? r->admin : r->sock, patience_ms);
 	if (a == NULL)
 		fatal("no memory");
 	enum err e = RIG_AS(role, st_call_ping(a, &m, NULL, &ok, NULL));
@@ -215,6 +215,16 @@ struct ask *rig_ask(struct rig *r, enum rig_role role)
 		return a;
 	ask_free(a);
 	return NULL;
+}
+
+struct ask *rig_ask(struct rig *r, enum rig_role role)
+{
+	return ask_for(r, role, role == RIG_NOBODY ? 500 : PATIENCE_MS);
+}
+
+struct ask *rig_hasty(struct rig *r, enum rig_role role)
+{
+	return ask_for(r, role, 3000);
 }
 
 int rig_connect(struct rig *r, enum rig_role role)

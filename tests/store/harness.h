@@ -44,6 +44,8 @@ pid_t rig_member(struct rig *r, enum rig_role role, const volatile bool *go, voi
 		 int index);
 /* A connection as that role, already shaken hands; NULL when it is refused. */
 struct ask *rig_ask(struct rig *r, enum rig_role role);
+/* The same, for a question that breaks the connection and is asked again until it has no more patience. */
+struct ask *rig_hasty(struct rig *r, enum rig_role role);
 /* The effective uid, for calls that may have to connect again. RIG_ADMIN is root. */
 void rig_become(enum rig_role role);
 #define RIG_AS(role, call)             \

@@ -513,10 +513,9 @@ static enum err told(enum rig_role role, unsigned metric, const char *labels, ui
 	static uint8_t items[1000], values[112];
 	struct wire_list l = {.p = items, .cap = sizeof items};
 	struct st_figure f = {.metric = (uint8_t)metric, .labels = labels, .values = {values, bytes}};
-	struct ask *as = role == RIG_FCGI      ? fcgi
-			 : role == RIG_STEWARD ? steward
-			 : role == RIG_GATEWAY ? gateway
-					       : admin;
+	bool heard = role == RIG_FCGI || role == RIG_STEWARD;
+	struct ask *as = role == RIG_FCGI ? fcgi : heard ? steward : rig_hasty(&rig, role);
+	assert_non_null(as);
 	struct st_ok ok;
 	for (size_t i = 0; i < sizeof values; i++)
 		values[i] = i % 8 == 7 ? 7 : 0;
@@ -525,7 +524,10 @@ static enum err told(enum rig_role role, unsigned metric, const char *labels, ui
 	wire_list_add(&l, st_put_figure(p, ST_MAX_FIGURE, &f));
 	struct st_figures m = {.items = wire_list_done(&l)};
 	m.items.n -= (uint32_t)cut;
-	return RIG_AS(role, st_call_figures(as, &m, NULL, &ok, NULL));
+	enum err e = RIG_AS(role, st_call_figures(as, &m, NULL, &ok, NULL));
+	if (!heard)
+		ask_free(as);
+	return e;
 }
 
 /* Nobody tells what another counts, nor what does not fit the table; what was told before stays then. */
